@@ -31,7 +31,7 @@ var ErrOverflow = errors.New("result too large for its type")
 // order. All sources used must be of type dt. Slices of sources are respected.
 //
 // Spans that form one contiguous run of one source give a slice that shares its
-// buffers (but for unions); else only the selected rows are copied, except that the data of
+// buffers (but for unions and list views); else only the selected rows are copied, except that the data of
 // string views and equal dictionaries is shared. The result holds its own
 // references; the sources are not written to and may be used concurrently.
 //
@@ -117,7 +117,7 @@ func rows(dt arrow.DataType, srcs []arrow.ArrayData, spans []Span) (arrow.ArrayD
 			return nil, fmt.Errorf("source %d: %w", i, err)
 		}
 	}
-	if one && j.n > 0 && src >= 0 && (!hasUnion(want) || j.n == j.srcs[src].n && j.srcs[src].off == 0) {
+	if one && j.n > 0 && src >= 0 && (!hasUnsliceable(want) || j.n == j.srcs[src].n && j.srcs[src].off == 0) {
 		return j.slice(src, start), nil
 	}
 	if empty { // so that every span of the loops has a used source, or none
@@ -152,15 +152,15 @@ func (j *job) slice(src, start int) arrow.ArrayData {
 	return out
 }
 
-// hasUnion reports whether a type is or holds a union. The library's IPC writer
-// fails on slices of unions, so they are always rebuilt.
-func hasUnion(dt arrow.DataType) bool {
+// hasUnsliceable reports whether a type is or holds a union or a list view. The
+// library's IPC writer fails on slices of these, so they are always rebuilt.
+func hasUnsliceable(dt arrow.DataType) bool {
 	switch dt := storage(dt).(type) {
-	case arrow.UnionType:
+	case arrow.UnionType, *arrow.ListViewType, *arrow.LargeListViewType:
 		return true
 	case arrow.NestedType:
 		for _, f := range dt.Fields() {
-			if hasUnion(f.Type) {
+			if hasUnsliceable(f.Type) {
 				return true
 			}
 		}

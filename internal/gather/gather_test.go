@@ -162,8 +162,12 @@ func appendValue(t *rapid.T, b array.Builder) {
 		b.Append(b.Type().(arrow.UnionType).TypeCodes()[n&1])
 		appendValue(t, b.Child(n&1))
 	case *array.RunEndEncodedBuilder:
-		b.Append(uint64(n + 1))
-		appendValue(t, b.ValueBuilder())
+		if n > 1 && b.Len() > 0 {
+			b.ContinueRun(1)
+		} else {
+			b.Append(1)
+			appendValue(t, b.ValueBuilder())
+		}
 	default:
 		if err := b.AppendValueFromString(fmt.Sprint(n)); err != nil {
 			t.Fatal(err)
