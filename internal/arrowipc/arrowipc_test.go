@@ -60,7 +60,7 @@ func chunkBatch(rows int, id string) arrow.RecordBatch {
 	return b.NewRecordBatch()
 }
 
-func encodeArrowGo(t testing.TB, b arrow.RecordBatch, opts ...ipc.Option) []byte {
+func encodeArrowGo(t tb, b arrow.RecordBatch, opts ...ipc.Option) []byte {
 	t.Helper()
 	var buf bytes.Buffer
 	w := ipc.NewWriter(&buf, append(opts, ipc.WithSchema(b.Schema()))...)
@@ -73,7 +73,7 @@ func encodeArrowGo(t testing.TB, b arrow.RecordBatch, opts ...ipc.Option) []byte
 	return buf.Bytes()
 }
 
-func decodeArrowGo(t testing.TB, stream []byte) arrow.RecordBatch {
+func decodeArrowGo(t tb, stream []byte) arrow.RecordBatch {
 	t.Helper()
 	r, err := ipc.NewReader(bytes.NewReader(stream))
 	if err != nil {
@@ -87,21 +87,6 @@ func decodeArrowGo(t testing.TB, stream []byte) arrow.RecordBatch {
 	return b
 }
 
-func requireEqual(t testing.TB, got, want arrow.RecordBatch) {
-	t.Helper()
-	if !got.Schema().Equal(want.Schema()) {
-		t.Fatalf("schema\n got %s\nwant %s", got.Schema(), want.Schema())
-	}
-	if got.NumRows() != want.NumRows() {
-		t.Fatalf("rows: got %d, want %d", got.NumRows(), want.NumRows())
-	}
-	for i := range int(want.NumCols()) {
-		if !array.Equal(got.Column(i), want.Column(i)) {
-			t.Fatalf("column %d (%s)\n got %s\nwant %s", i, want.Schema().Field(i).Type, got.Column(i), want.Column(i))
-		}
-	}
-}
-
 func TestChunk(t *testing.T) {
 	want := chunkBatch(100, "186A0")
 	for name, stream := range map[string][]byte{
@@ -113,7 +98,7 @@ func TestChunk(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		requireEqual(t, got, want)
+		sameBatch(t, got, want)
 	}
 	stream, err := AppendBatch(nil, want)
 	if err != nil {
@@ -123,22 +108,22 @@ func TestChunk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	requireEqual(t, got, want)
-	requireEqual(t, decodeArrowGo(t, stream), want)
+	sameBatch(t, got, want)
+	sameBatch(t, decodeArrowGo(t, stream), want)
 	var d Decoder
 	for range 3 {
 		got, err := d.Batch(stream)
 		if err != nil {
 			t.Fatal(err)
 		}
-		requireEqual(t, got, want)
+		sameBatch(t, got, want)
 	}
 	other := chunkBatch(10, "FFFF0")
 	stream, _ = AppendBatch(nil, other)
 	if got, err = d.Batch(stream); err != nil {
 		t.Fatal(err)
 	}
-	requireEqual(t, got, other)
+	sameBatch(t, got, other)
 }
 
 func TestSchemaOnly(t *testing.T) {

@@ -56,13 +56,14 @@ func (f *flat) deref(pos int) int {
 	return pos + int(o)
 }
 
-// table is a flatbuffer table whose vtable and extent have been checked.
+// table is a flatbuffer table whose vtable has been checked. The object size in
+// a vtable says nothing: arrow-go shares vtables between tables of different
+// size (rrd.md 2.2).
 type table struct {
-	f    *flat
-	pos  int // start of the table
-	size int // bytes it occupies
-	vt   int // first slot of its vtable
-	n    int // number of slots
+	f   *flat
+	pos int // start of the table, 0 for none
+	vt  int // first slot of its vtable
+	n   int // number of slots
 }
 
 func (f *flat) root() table { return f.table(f.deref(0)) }
@@ -75,15 +76,15 @@ func (f *flat) table(pos int) table {
 	if !f.span(vt, 4, 2) {
 		return table{f: f}
 	}
-	vlen, size := f.u16(vt), f.u16(vt+2)
-	if vlen < 4 || vlen&1 != 0 || size < 4 {
+	vlen := f.u16(vt)
+	if vlen < 4 || vlen&1 != 0 {
 		f.fail(vt, "bad vtable")
 		return table{f: f}
 	}
-	if !f.span(vt, vlen, 2) || !f.span(pos, size, 4) {
+	if !f.span(vt, vlen, 2) {
 		return table{f: f}
 	}
-	return table{f: f, pos: pos, size: size, vt: vt + 4, n: (vlen - 4) / 2}
+	return table{f: f, pos: pos, vt: vt + 4, n: (vlen - 4) / 2}
 }
 
 // slot returns the position of a field of the given width, 0 when absent.
@@ -93,10 +94,6 @@ func (t table) slot(i, width int) int {
 	}
 	o := t.f.u16(t.vt + 2*i)
 	if o == 0 {
-		return 0
-	}
-	if o < 4 || o+width > t.size {
-		t.f.fail(t.pos, "field outside its table")
 		return 0
 	}
 	if !t.f.span(t.pos+o, width, width) {

@@ -89,7 +89,7 @@ func readMessage(stream []byte, pos int, m *message) (bool, error) {
 	default:
 		return false, m.fail(part, fmt.Errorf("unexpected message type %d", m.kind))
 	}
-	if m.header.size == 0 {
+	if m.header.pos == 0 {
 		return false, m.fail(part, fmt.Errorf("message without header"))
 	}
 	if m.version < versionV4 || m.version > versionV5 {

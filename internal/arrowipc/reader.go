@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"unsafe"
 
@@ -185,8 +186,8 @@ func (m *message) metadata() arrow.Metadata {
 
 // schemaCache keeps the parsed form of recent schema messages. Its key is the
 // message with the values of its schema metadata blanked, since those hold the
-// id of a chunk. Fields are decoded from the blanked message, so an entry is a
-// function of its key alone.
+// id of a chunk. A message whose fields depend on the blanked bytes (their
+// offsets point there, which no writer does) is not kept.
 type schemaCache struct {
 	mu       sync.Mutex
 	cur, old map[string]*schemaInfo // two generations
@@ -209,7 +210,9 @@ func (c *schemaCache) get(m *message, pos, n int) (*schemaInfo, error) {
 	defer c.scratch.Put(buf)
 	for i := range n {
 		at, size := m.flat.table(m.deref(pos + 4*i)).strRange(1)
-		clear(key[at : at+size])
+		for k := range size {
+			key[at+k] = 0xFF // not UTF-8
+		}
 	}
 	c.mu.Lock()
 	info := c.cur[string(key)]
@@ -222,14 +225,14 @@ func (c *schemaCache) get(m *message, pos, n int) (*schemaInfo, error) {
 	if info != nil {
 		return info, nil
 	}
-	own := bytes.Clone(key)
-	info, err := parseCopy(own)
-	if err != nil {
-		return nil, err
+	info, err := parseCopy(bytes.Clone(m.b))
+	if err != nil || len(key) > cacheMaxBytes {
+		return info, err
 	}
-	if len(own) <= cacheMaxBytes {
+	blank, err := parseCopy(key)
+	if err == nil && reflect.DeepEqual(blank, info) {
 		c.mu.Lock()
-		c.put(unsafe.String(unsafe.SliceData(own), len(own)), info)
+		c.put(string(key), info)
 		c.mu.Unlock()
 	}
 	return info, nil

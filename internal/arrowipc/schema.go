@@ -14,8 +14,7 @@ const maxDepth = 64
 type schemaInfo struct {
 	fields []arrow.Field
 	dicts  []dictField
-	nodes  int      // field nodes of a record batch
-	keys   []string // of the schema metadata
+	nodes  int // field nodes of a record batch
 }
 
 // dictField is one dictionary-encoded field. Fields are listed in depth-first
