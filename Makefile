@@ -1,23 +1,80 @@
+# make demo    see it work
+# make test    everything a change must pass: build, vet, lint, tests with the real peers
+# make build   build/reel
+# make bench   our binary beside the peer, on generated files
+# make gen     the generated Go code
+# make fuzz    every fuzz target for FUZZTIME
+# make lint    go vet and golangci-lint
+
+MODULE   := github.com/reelhouse/reelhouse
+TOOLS    := build/tools
+VENV     ?= .venv
+PYTHON   ?= python3
+FUZZTIME ?= 30s
+BENCH    ?=
+GO       ?= go
+
+# Tests are told where these are, wherever they run.
+export REEL_VENV := $(abspath $(VENV))
+export REEL_BIN  := $(abspath build/reel)
+export RERUN_ANALYTICS := off
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test build bench lint gen gen-check fuzz venv clean
+
+build:
+	$(GO) build -o build/reel ./cmd/reel
+
+# The virtual environment with the real peers, made again when requirements.txt changes.
+venv: $(VENV)/.requirements
+$(VENV)/.requirements: requirements.txt
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --no-deps -r requirements.txt
+	@touch $@
+
+# In CI the fuzz targets run after the tests.
+test: venv build lint gen-check
+	$(GO) test -race -timeout 20m ./...
+ifdef CI
+	$(MAKE) fuzz
+endif
+
+lint: $(TOOLS)/.lint-stamp
+	$(GO) vet ./...
+	cd tools && $(GO) vet ./protogen
+	$(TOOLS)/golangci-lint run --timeout 15m ./...
+
+# Each fuzz target runs alone, as go test wants it.
+fuzz:
+	@grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' --exclude-dir=build . | sort | \
+	while IFS=: read -r file decl; do \
+		echo "== $$(dirname $$file) $${decl#func }"; \
+		$(GO) test -run '^$$' -fuzz "^$${decl#func }\$$" -fuzztime $(FUZZTIME) $$(dirname $$file) || exit 1; \
+	done
+
 # Tools are pinned in tools/go.mod and built into build/tools.
-TOOLS := build/tools
-MODULE := github.com/reelhouse/reelhouse
-
-.PHONY: gen gen-check
-
 $(TOOLS)/.proto-stamp: tools/go.mod tools/go.sum $(wildcard tools/protogen/*.go)
-	cd tools && go build -o ../$(TOOLS)/ ./protogen \
+	cd tools && $(GO) build -o ../$(TOOLS)/ ./protogen \
 		connectrpc.com/connect/cmd/protoc-gen-connect-go google.golang.org/protobuf/cmd/protoc-gen-go
 	@touch $@
 
-# gen writes the Go code of rpc/ from the .proto files below rpc/proto.
+$(TOOLS)/.lint-stamp: tools/go.mod tools/go.sum
+	cd tools && $(GO) build -o ../$(TOOLS)/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+# gen writes the Go code of rpc/ from the .proto files below rpc/proto, and what go:generate makes.
+PROTOGEN = $(TOOLS)/protogen -I rpc/proto -module $(MODULE) \
+	-plugin $(TOOLS)/protoc-gen-go -plugin $(TOOLS)/protoc-gen-connect-go:simple
+
 gen: $(TOOLS)/.proto-stamp
-	$(TOOLS)/protogen -I rpc/proto -out . -module $(MODULE) \
-		-plugin $(TOOLS)/protoc-gen-go -plugin $(TOOLS)/protoc-gen-connect-go:simple
+	$(PROTOGEN) -out .
 
 # gen-check fails when the committed code is not what gen writes.
 gen-check: $(TOOLS)/.proto-stamp
 	rm -rf build/gen
-	$(TOOLS)/protogen -I rpc/proto -out build/gen -module $(MODULE) \
-		-plugin $(TOOLS)/protoc-gen-go -plugin $(TOOLS)/protoc-gen-connect-go:simple
-	@cd build/gen && find . -name '*.go' | while read -r f; do cmp -s "$$f" "../../$$f" \
-		|| { echo "generated code is stale: $$f; run 'make gen'"; exit 1; }; done
+	$(PROTOGEN) -out build/gen
+	@cd build/gen && find . -name '*.go' | while read -r f; do cmp -s "$$f" "../../$$f" || { \
+		echo "generated code is stale: $$f; run 'make gen'" >&2; exit 1; }; done
+
+clean:
+	rm -rf build

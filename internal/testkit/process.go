@@ -3,6 +3,7 @@ package testkit
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -79,7 +80,7 @@ func Run(t testing.TB, stdin, name string, args ...string) (stdout, stderr strin
 	if ctx.Err() != nil {
 		t.Fatalf("%s %v: %v\n%s%s", filepath.Base(name), args, ctx.Err(), out.String(), errs.String())
 	}
-	if _, exited := err.(*exec.ExitError); err != nil && !exited {
+	if err != nil && !errors.As(err, new(*exec.ExitError)) && !errors.Is(err, exec.ErrWaitDelay) {
 		t.Fatalf("%s: %v", name, err)
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
