@@ -363,7 +363,11 @@ func (f *flatWriter) typ(dt arrow.DataType) (flatType, error) {
 		for i, c := range t.TypeCodes() {
 			codes[i] = int32(c)
 		}
-		slots := append(nonDefault(0, 2, uint64(t.Mode()), 0), slot{id: 1, ref: f.ints(codes)})
+		var slots []slot
+		if t.Mode() == arrow.DenseMode {
+			slots = append(slots, slot{0, 2, 1, 0})
+		}
+		slots = append(slots, slot{id: 1, ref: f.ints(codes)})
 		table := f.table(slots...)
 		return flatType{14, table, f.vector(pos)}, nil
 	case arrow.FixedWidthDataType:
