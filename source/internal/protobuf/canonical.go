@@ -25,7 +25,7 @@ func (m *Message) parts(b []byte, depth int) ([]part, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := part{f: m.Field(number), number: number, wt: wt}
+		p := part{f: m.known(number), number: number, wt: wt}
 		if p.f != nil && wt != p.f.Kind.wire() && !p.f.packedAs(wt) {
 			return nil, errWireType
 		}
@@ -94,6 +94,11 @@ func (m *Message) check(b []byte, depth int) error {
 		v := b[p.value.from:p.value.to]
 		switch {
 		case p.f == nil:
+		case p.f.IsMap():
+			var e mapEntry
+			if e, err = p.f.entry(v, depth); err == nil && p.f.Value().Kind.isMessage() {
+				err = p.f.Value().Message.check(e.bytes, depth+1)
+			}
 		case p.f.Kind.isMessage():
 			err = p.f.Message.check(v, depth+1)
 		case p.f.packedAs(p.wt):
@@ -115,6 +120,9 @@ func (m *Message) check(b []byte, depth int) error {
 func (m *Message) appendCanonical(dst, b []byte, depth int) ([]byte, error) {
 	if m == nil {
 		return append(dst, b...), nil
+	}
+	if depth > maxDepth {
+		return nil, errDepth
 	}
 	parts, err := m.parts(b, depth)
 	if err != nil {
@@ -267,9 +275,6 @@ func appendNumbers(dst, b []byte, parts []part) ([]byte, error) {
 // merging gives: that is what their joined encodings say.
 func appendMessages(dst, b []byte, parts []part, depth int) ([]byte, error) {
 	f := parts[0].f
-	if depth >= maxDepth {
-		return nil, errDepth
-	}
 	put := func(v []byte) error {
 		body, err := f.Message.appendCanonical(nil, v, depth+1)
 		if err != nil {
@@ -301,10 +306,9 @@ func appendMessages(dst, b []byte, parts []part, depth int) ([]byte, error) {
 	return dst, nil
 }
 
+// appendMap appends the entries of a map. Entries do not count as a level of
+// nesting, lack unknown fields, and messages in them stand even if empty.
 func appendMap(dst, b []byte, parts []part, depth int) ([]byte, error) {
-	if depth >= maxDepth {
-		return nil, errDepth
-	}
 	f := parts[0].f
 	type entry struct {
 		key  mapKey
@@ -312,15 +316,24 @@ func appendMap(dst, b []byte, parts []part, depth int) ([]byte, error) {
 	}
 	entries := make([]entry, 0, len(parts))
 	for _, p := range parts {
-		body, err := f.Message.appendCanonical(nil, b[p.value.from:p.value.to], depth+1)
+		e, err := f.entry(b[p.value.from:p.value.to], depth)
 		if err != nil {
 			return nil, err
 		}
-		key, err := f.keyOf(body)
-		if err != nil {
+		var body []byte
+		switch key := f.Key(); {
+		case key.Kind != String:
+			v := key.Kind.normal(key.fromKey(e.key))
+			if key.Presence && e.keyed || !key.isDefault(v) {
+				body = key.Kind.appendNumber(appendTag(body, 1, key.Kind.wire()), v)
+			}
+		case key.Presence && e.keyed || len(e.key.text) > 0:
+			body = appendBytes(body, 1, e.key.text)
+		}
+		if body, err = f.Value().appendMapValue(body, e, depth); err != nil {
 			return nil, err
 		}
-		entries = append(entries, entry{key, body})
+		entries = append(entries, entry{e.key, body})
 	}
 	slices.SortStableFunc(entries, func(x, y entry) int { return x.key.compare(y.key) })
 	for i, e := range entries {
@@ -328,6 +341,27 @@ func appendMap(dst, b []byte, parts []part, depth int) ([]byte, error) {
 			continue // of equal keys the last counts
 		}
 		dst = appendBytes(dst, f.Number, e.body)
+	}
+	return dst, nil
+}
+
+func (f *Field) appendMapValue(dst []byte, e mapEntry, depth int) ([]byte, error) {
+	switch {
+	case f.Kind.isMessage():
+		body, err := f.Message.appendCanonical(nil, e.bytes, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		return appendBytes(dst, 2, body), nil
+	case f.Kind == String || f.Kind == Bytes:
+		if f.Presence && !e.missing || len(e.bytes) > 0 {
+			dst = appendBytes(dst, 2, e.bytes)
+		}
+	default:
+		v := f.Kind.normal(e.number)
+		if !e.missing && (f.Presence || !f.isDefault(v)) {
+			dst = f.Kind.appendNumber(appendTag(dst, 2, f.Kind.wire()), v)
+		}
 	}
 	return dst, nil
 }
@@ -351,33 +385,6 @@ func (f *Field) keyFrom(v uint64) mapKey {
 		return mapKey{number: v ^ 1<<63}
 	}
 	return mapKey{number: f.Kind.normal(v)}
-}
-
-// keyOf finds the key of an encoded entry.
-func (f *Field) keyOf(entry []byte) (mapKey, error) {
-	key := f.Key()
-	out := mapKey{}
-	if key.Kind != String {
-		out = key.keyFrom(0)
-	}
-	parts, err := f.Message.parts(entry, maxDepth-1)
-	if err != nil {
-		return out, err
-	}
-	for _, p := range parts {
-		switch {
-		case p.f != key:
-		case key.Kind == String:
-			out.text = entry[p.value.from:p.value.to]
-		default:
-			v, _, err := numberAt(entry, p.value.from, key.Kind)
-			if err != nil {
-				return out, err
-			}
-			out = key.keyFrom(v)
-		}
-	}
-	return out, nil
 }
 
 // appendUnknown keeps fields that the type does not have, tags and varints in

@@ -88,6 +88,7 @@ func (d *Decoder) spend(cells int) error {
 // plan decodes messages of one place of the layout into its column.
 type plan struct {
 	decoder *Decoder
+	message *Message
 	column  *columnar.Struct
 	columns int
 	row     uint64 // counts messages, so that slots need no clearing
@@ -124,11 +125,12 @@ type mapEntry struct {
 	key     mapKey
 	number  uint64
 	bytes   []byte
-	missing bool // no value: the default
+	keyed   bool // the key was there
+	missing bool // the value was not
 }
 
 func (d *Decoder) plan(s *shape, column *columnar.Struct) *plan {
-	p := &plan{decoder: d, column: column, columns: s.columns, entries: make([]planEntry, len(s.entries))}
+	p := &plan{decoder: d, message: s.message, column: column, columns: s.columns, entries: make([]planEntry, len(s.entries))}
 	for i, e := range s.entries {
 		at := &p.entries[i]
 		if e.oneof == nil {
@@ -202,7 +204,7 @@ func (p *plan) decode(b []byte, depth int) error {
 			s = p.sparse[number]
 		}
 		if s == nil {
-			if i, err = skipAt(b, next, number, wt, depth); err != nil {
+			if i, err = p.skip(b, i, next, number, wt, depth); err != nil {
 				return err
 			}
 			continue
@@ -234,6 +236,15 @@ func (p *plan) decode(b []byte, depth int) error {
 	}
 	p.column.End()
 	return nil
+}
+
+// skip passes over a field that has no column. Extensions must be well-formed.
+func (p *plan) skip(b []byte, i, value int, number int32, wt wireType, depth int) (int, error) {
+	next, err := skipAt(b, value, number, wt, depth)
+	if err != nil || p.message.extensions[number] == nil {
+		return next, err
+	}
+	return next, p.message.check(b[i:next], depth)
 }
 
 // set takes in one occurrence of a field and returns the index after it.
@@ -298,53 +309,50 @@ func (p *plan) set(s *slot, b []byte, i int, number int32, wt wireType, depth in
 		if fresh {
 			s.entries = s.entries[:0]
 		}
-		return i, s.addEntry(v, depth+1)
+		e, err := f.entry(v, depth)
+		s.entries = append(s.entries, e)
+		return i, err
 	}
 	if f.Repeated {
 		return i, s.writer.write(0, v, depth)
 	}
 	if !fresh && f.Kind.isMessage() {
-		// Merging two messages is decoding their joined bytes, but each must be whole.
-		for _, part := range [][]byte{s.bytes, v} {
-			if err := f.Message.check(part, depth+1); err != nil {
-				return 0, err
-			}
+		var err error
+		if v, err = f.Message.join(s.bytes, v, depth+1); err != nil {
+			return 0, err
 		}
-		v = slices.Concat(s.bytes, v)
 	}
 	s.bytes = v
 	return i, nil
 }
 
-// addEntry takes in one entry of a map.
-func (s *slot) addEntry(b []byte, depth int) error {
-	if depth > maxDepth {
-		return errDepth
-	}
-	key, value := s.field.Key(), s.field.Value()
-	e := mapEntry{missing: true}
+// entry reads one entry of a map, whose key and value may be missing, repeated
+// or in any order.
+func (f *Field) entry(b []byte, depth int) (e mapEntry, err error) {
+	key, value := f.Key(), f.Value()
+	e.missing = true
 	if key.Kind != String {
 		e.key = key.keyFrom(0)
 	}
 	for i := 0; i < len(b); {
 		number, wt, next, err := tagAt(b, i)
 		if err != nil {
-			return err
+			return e, err
 		}
-		var f *Field
+		var part *Field
 		switch number {
 		case 1:
-			f = key
+			part = key
 		case 2:
-			f = value
+			part = value
 		default:
 			if i, err = skipAt(b, next, number, wt, depth); err != nil {
-				return err
+				return e, err
 			}
 			continue
 		}
-		if wt != f.Kind.wire() {
-			return errWireType
+		if wt != part.Kind.wire() {
+			return e, errWireType
 		}
 		var n uint64
 		var v []byte
@@ -352,45 +360,44 @@ func (s *slot) addEntry(b []byte, depth int) error {
 		case wireBytes:
 			at, err := lengthAt(b, next)
 			if err != nil {
-				return err
+				return e, err
 			}
 			v, i = b[at.from:at.to], at.to
-			if f.Kind == String && !isUTF8(v) {
-				return errUTF8
+			if part.Kind == String && !isUTF8(v) {
+				return e, errUTF8
 			}
-		case wireStart:
-			if depth >= maxDepth {
-				return errDepth
-			}
-			at, after, err := groupAt(b, next, number, depth+1)
-			if err != nil {
-				return err
-			}
-			v, i = b[at.from:at.to], after
 		default:
-			if n, i, err = numberAt(b, next, f.Kind); err != nil {
-				return err
+			if n, i, err = numberAt(b, next, part.Kind); err != nil {
+				return e, err
 			}
 		}
 		switch {
-		case f == value:
-			if !e.missing && f.Kind.isMessage() {
-				for _, part := range [][]byte{e.bytes, v} {
-					if err := f.Message.check(part, depth+1); err != nil {
-						return err
-					}
+		case part == value:
+			if !e.missing && part.Kind.isMessage() {
+				if v, err = part.Message.join(e.bytes, v, depth+1); err != nil {
+					return e, err
 				}
-				v = slices.Concat(e.bytes, v)
 			}
 			e.number, e.bytes, e.missing = n, v, false
-		case f.Kind == String:
-			e.key.text = v
+		case part.Kind == String:
+			e.key.text, e.keyed = v, true
 		default:
-			e.key = f.keyFrom(n)
+			e.key, e.keyed = part.keyFrom(n), true
 		}
 	}
-	s.entries = append(s.entries, e)
-	return nil
+	return e, nil
+}
+
+// join merges two encodings of one message. Decoding joined bytes is merging,
+// but each part must be whole by itself.
+func (m *Message) join(x, y []byte, depth int) ([]byte, error) {
+	if err := m.check(x, depth); err != nil {
+		return nil, err
+	}
+	if err := m.check(y, depth); err != nil {
+		return nil, err
+	}
+	return slices.Concat(x, y), nil
 }
 
 // write adds what a slot holds, or what absence means, to its column.
@@ -439,7 +446,7 @@ func (s *slot) writeMap(depth int) error {
 		if i+1 < len(s.entries) && s.entries[i+1].key.compare(e.key) == 0 {
 			// Of equal keys the last counts, but all must be well-formed.
 			if value.Kind.isMessage() {
-				if err := value.Message.check(e.bytes, depth+2); err != nil {
+				if err := value.Message.check(e.bytes, depth+1); err != nil {
 					return err
 				}
 			}
@@ -448,7 +455,7 @@ func (s *slot) writeMap(depth int) error {
 		if err := s.keys.write(s.field.Key().fromKey(e.key), e.key.text, depth); err != nil {
 			return err
 		}
-		if err := s.writer.write(e.number, e.bytes, depth+1); err != nil {
+		if err := s.writer.write(e.number, e.bytes, depth); err != nil {
 			return err
 		}
 	}

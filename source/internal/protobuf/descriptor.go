@@ -61,11 +61,13 @@ type Message struct {
 	Fields []*Field // by ascending number, each number once
 	Oneofs []*Oneof // as declared, without those that stand for optional fields
 
-	mapEntry bool
-	dense    []*Field // by number, for small numbers
-	sparse   map[int32]*Field
-	cyclic   bool // some chain of fields leads back to the type itself
-	mark     int  // depth-first number while cycles are sought
+	mapEntry   bool
+	extensions map[int32]*Field // nil if none
+
+	dense  []*Field // by number, for small numbers
+	sparse map[int32]*Field
+	cyclic bool // some chain of fields leads back to the type itself
+	mark   int  // depth-first number while cycles are sought
 }
 
 // Field is one field of a message type.
@@ -121,6 +123,14 @@ func (m *Message) Field(number int32) *Field {
 	return m.sparse[number]
 }
 
+// known is the field or the extension with a number, or nil.
+func (m *Message) known(number int32) *Field {
+	if f := m.Field(number); f != nil || m.extensions == nil {
+		return f
+	}
+	return m.extensions[number]
+}
+
 // Set holds the linked types of a descriptor set. It may be used concurrently.
 type Set struct {
 	messages map[string]*Message
@@ -162,8 +172,15 @@ func ParseFileDescriptorSet(b []byte) (*Set, error) {
 
 // linker collects declarations, then resolves the names in them.
 type linker struct {
-	set  *Set
-	todo []declaration
+	set        *Set
+	todo       []declaration
+	extensions []extensionDeclaration
+}
+
+type extensionDeclaration struct {
+	scope    string
+	proto    *descriptorpb.FieldDescriptorProto
+	features features
 }
 
 type declaration struct {
@@ -179,6 +196,13 @@ func (l *linker) file(f *descriptorpb.FileDescriptorProto) {
 	}
 	for _, m := range f.MessageType {
 		l.message(f.GetPackage(), m, feat)
+	}
+	l.extend(f.GetPackage(), f.Extension, feat)
+}
+
+func (l *linker) extend(scope string, fields []*descriptorpb.FieldDescriptorProto, feat features) {
+	for _, f := range fields {
+		l.extensions = append(l.extensions, extensionDeclaration{scope, f, feat})
 	}
 }
 
@@ -221,6 +245,7 @@ func (l *linker) message(scope string, m *descriptorpb.DescriptorProto, feat fea
 	for _, n := range m.NestedType {
 		l.message(name, n, feat)
 	}
+	l.extend(name, m.Extension, feat)
 }
 
 // wellKnown adds the types of google.protobuf that the set lacks.
@@ -251,7 +276,32 @@ func (l *linker) link() error {
 		}
 	}
 	l.findCycles()
+	l.linkExtensions()
 	return nil
+}
+
+// linkExtensions adds extensions to the types they extend. They have no
+// columns, but count when messages are checked and encoded. Those that do not
+// resolve stay unknown fields.
+func (l *linker) linkExtensions() {
+	for _, e := range l.extensions {
+		scope := &Message{Name: e.scope}
+		var to Field
+		extendee := &descriptorpb.FieldDescriptorProto{TypeName: e.proto.Extendee}
+		l.resolve(declaration{message: scope}, extendee, &to)
+		m := to.Message
+		if m == nil || m.mapEntry || m.Field(e.proto.GetNumber()) != nil {
+			continue
+		}
+		f, err := l.field(declaration{message: scope, features: e.features}, e.proto)
+		if err != nil || f.IsMap() || f.Kind.isMessage() && f.Message == nil {
+			continue
+		}
+		if m.extensions == nil {
+			m.extensions = map[int32]*Field{}
+		}
+		m.extensions[f.Number] = f
+	}
 }
 
 func (m *Message) isEntry() bool {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/foxglove/mcap/go/mcap"
 
-	"github.com/reelhouse/reelhouse/chunk"
 	"github.com/reelhouse/reelhouse/internal/testkit"
 	"github.com/reelhouse/reelhouse/source/internal/protobuf"
 )
@@ -136,7 +136,7 @@ func checkFile(t *testing.T, file string, want map[string]expectation) int {
 		}
 		checked++
 		values := array.MakeFromData(decoders[id].Finish())
-		list := chunk.WrapValues(values)
+		list := wrap(values)
 		if got := testkit.PyArrowType(list.DataType()); got != e.Datatype {
 			t.Errorf("%s: type\n got %s\nwant %s", names[id], got, e.Datatype)
 		}
@@ -176,4 +176,14 @@ func extensions(path string, dt arrow.DataType, into map[string]string) {
 	case *arrow.MapType:
 		field(path+".value", t.ItemField())
 	}
+}
+
+// wrap makes each row a list of one, as component columns are.
+func wrap(values arrow.Array) *array.List {
+	offsets := make([]int32, values.Len()+1)
+	for i := range offsets {
+		offsets[i] = int32(i)
+	}
+	buffers := []*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(offsets))}
+	return array.NewListData(array.NewData(arrow.ListOf(values.DataType()), values.Len(), buffers, []arrow.ArrayData{values.Data()}, 0, 0))
 }

@@ -190,9 +190,6 @@ type binaryWriter struct {
 }
 
 func (w *binaryWriter) write(_ uint64, b []byte, depth int) error {
-	if depth >= maxDepth {
-		return errDepth
-	}
 	out, err := w.message.appendCanonical(w.scratch[:0], b, depth+1)
 	if err != nil {
 		return err
@@ -212,9 +209,6 @@ type jsonWriter struct {
 }
 
 func (w *jsonWriter) write(_ uint64, b []byte, depth int) error {
-	if depth >= maxDepth {
-		return errDepth
-	}
 	out, err := w.message.appendCanonical(w.scratch[:0], b, depth+1)
 	if err != nil {
 		return err
