@@ -128,7 +128,6 @@ func (f *File) readInto(b []byte, at int64) error {
 // that precedes if there is none.
 func (f *File) lastSegment(end int64) (segment, error) {
 	none := segment{base: 0, end: end}
-	last := end == f.size
 	if end < StreamHeaderSize+StreamFooterSize {
 		return none, f.scanInfos(0, end)
 	}
@@ -141,26 +140,33 @@ func (f *File) lastSegment(end int64) (segment, error) {
 	if !ok {
 		return none, f.scanInfos(0, end)
 	}
+	seg, err := f.footed(foot, at)
+	if err != nil && end < f.size {
+		// Bytes that look like a footer, or a broken one, in front of a good stream.
+		return none, f.scanInfos(0, end)
+	}
+	return seg, err
+}
+
+// footed is the segment of a footer at offset at.
+func (f *File) footed(foot streamFooter, at int64) (segment, error) {
 	base, err := f.footerBase(foot, at)
 	if err != nil {
-		if !last {
-			// Bytes that look like a footer, in front of a good stream.
-			return none, f.scanInfos(0, end)
-		}
-		return none, err
+		return segment{}, err
 	}
-	payload, err := f.readAt(base+int64(foot.start), int64(foot.len), PartFooter)
+	start := base + int64(foot.start)
+	payload, err := f.readAt(start, int64(foot.len), PartFooter)
 	if err != nil {
-		return none, err
+		return segment{}, err
 	}
 	if sum := footerChecksum(payload); sum != foot.crc {
-		return none, f.fault(base+int64(foot.start), PartFooter, fmt.Errorf("%w: %08x instead of %08x", ErrChecksum, sum, foot.crc))
+		return segment{}, f.fault(start, PartFooter, fmt.Errorf("%w: %08x instead of %08x", ErrChecksum, sum, foot.crc))
 	}
 	manifests, err := ParseFooter(payload, base)
 	if err != nil {
-		return none, f.fault(base+int64(foot.start), PartFooter, err)
+		return segment{}, f.fault(start, PartFooter, err)
 	}
-	return segment{base: base, end: end, footer: true, manifests: manifests}, nil
+	return segment{base: base, end: at + StreamFooterSize, footer: true, manifests: manifests}, nil
 }
 
 // footerBase finds where the stream of a footer at offset at begins. Footers
@@ -339,9 +345,7 @@ func (f *File) scanManifests(ctx context.Context, s segment) ([]*Manifest, error
 		e.Offset = item.Offset + MessageHeaderSize
 		e.Size = uint64(len(item.Payload))
 		e.UncompressedSize = item.Arrow.UncompressedSize
-		if err := b.Add(&e); err != nil {
-			return nil, f.fault(item.Offset, PartChunk, err)
-		}
+		b.Add(&e)
 	}
 	var all []*Manifest
 	for _, b := range order {

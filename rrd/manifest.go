@@ -3,6 +3,7 @@ package rrd
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -66,7 +67,7 @@ type ManifestTimeline struct {
 type ManifestComponent struct {
 	chunk.Descriptor
 	static *array.Boolean
-	times  map[string]*timeColumns // by timeline
+	times  map[chunk.Timeline]*timeColumns
 }
 
 type timeColumns struct {
@@ -191,17 +192,22 @@ func (m *Manifest) indexColumns() error {
 		if !ok {
 			i = len(m.components)
 			components[d] = i
-			m.components = append(m.components, ManifestComponent{Descriptor: d, times: map[string]*timeColumns{}})
+			m.components = append(m.components, ManifestComponent{Descriptor: d, times: map[chunk.Timeline]*timeColumns{}})
 		}
 		return &m.components[i]
 	}
-	timelines := map[string]int{}
-	// Column pairs are matched by metadata, since names can collide.
+	timelines := map[chunk.Timeline]int{}
+	// Column pairs are matched by metadata and type, since names can collide.
 	pair := func(f arrow.Field) (*timeColumns, error) {
-		index, ok := f.Metadata.GetValue(keyIndex)
+		name, ok := f.Metadata.GetValue(keyIndex)
 		if !ok {
 			return nil, fmt.Errorf("column %q has no %s", f.Name, keyIndex)
 		}
+		kind, err := chunk.TimeKindOf(f.Type)
+		if err != nil {
+			return nil, fmt.Errorf("column %q: %w", f.Name, err)
+		}
+		index := chunk.Timeline{Name: name, Kind: kind}
 		if f.Metadata.FindKey(chunk.KeyComponent) >= 0 {
 			c := component(chunk.DescriptorOf(f))
 			t := c.times[index]
@@ -215,10 +221,15 @@ func (m *Manifest) indexColumns() error {
 		if !ok {
 			i = len(m.timelines)
 			timelines[index] = i
-			m.timelines = append(m.timelines, ManifestTimeline{Timeline: chunk.Timeline{Name: index}})
+			m.timelines = append(m.timelines, ManifestTimeline{Timeline: index})
 		}
 		return &m.timelines[i].timeColumns, nil
 	}
+	type count struct {
+		field arrow.Field
+		n     *array.Uint64
+	}
+	var counts []count
 	for i, f := range m.batch.Schema().Fields() {
 		col := m.batch.Column(i)
 		switch {
@@ -234,11 +245,7 @@ func (m *Manifest) indexColumns() error {
 			if !ok {
 				return fmt.Errorf("column %q is of type %v", f.Name, col.DataType())
 			}
-			t, err := pair(f)
-			if err != nil {
-				return err
-			}
-			t.rows = n
+			counts = append(counts, count{f, n})
 		case strings.HasSuffix(f.Name, suffixStart), strings.HasSuffix(f.Name, suffixEnd):
 			v, err := rawTimes(col)
 			if err != nil {
@@ -258,36 +265,24 @@ func (m *Manifest) indexColumns() error {
 		}
 	}
 	for i := range m.timelines {
-		t := &m.timelines[i]
-		if err := t.check(t.Name); err != nil {
-			return err
+		if t := &m.timelines[i]; t.start == nil || t.end == nil {
+			return fmt.Errorf("timeline %q has no pair of start and end columns", t.Name)
 		}
-		kind, err := chunk.TimeKindOf(t.start.DataType())
-		if err != nil {
-			return fmt.Errorf("timeline %q: %w", t.Name, err)
-		}
-		t.Kind = kind
 	}
 	for _, c := range m.components {
-		for name, t := range c.times {
-			if t.start == nil && t.end == nil {
-				delete(c.times, name) // counts alone say nothing
-				continue
-			}
-			if err := t.check(name + ":" + c.Component); err != nil {
-				return err
+		for t, cols := range c.times {
+			if cols.start == nil || cols.end == nil {
+				return fmt.Errorf("component %q has no pair of start and end columns on %q", c.Component, t.Name)
 			}
 		}
 	}
-	return nil
-}
-
-func (t *timeColumns) check(name string) error {
-	if t.start == nil || t.end == nil {
-		return fmt.Errorf("%q has no pair of start and end columns", name)
-	}
-	if !arrow.TypeEqual(t.start.DataType(), t.end.DataType()) {
-		return fmt.Errorf("start and end of %q have types %v and %v", name, t.start.DataType(), t.end.DataType())
+	for _, n := range counts {
+		name, _ := n.field.Metadata.GetValue(keyIndex)
+		for t, cols := range component(chunk.DescriptorOf(n.field)).times {
+			if t.Name == name {
+				cols.rows = n.n
+			}
+		}
 	}
 	return nil
 }
@@ -341,7 +336,8 @@ func (m *Manifest) checkSchema() error {
 			if err != nil {
 				return fmt.Errorf("timeline %q: %w", name, err)
 			}
-			if t := m.Timeline(name); t == nil || t.Kind != kind {
+			want := chunk.Timeline{Name: name, Kind: kind}
+			if !slices.ContainsFunc(m.timelines, func(t ManifestTimeline) bool { return t.Timeline == want }) {
 				return fmt.Errorf("no start and end columns of type %v for timeline %q", f.Type, name)
 			}
 		case chunk.DataColumn:
@@ -423,7 +419,8 @@ func (m *Manifest) UncompressedSize(i int) uint64 { return m.raw[i] }
 // Timelines are the timelines of the store.
 func (m *Manifest) Timelines() []ManifestTimeline { return m.timelines }
 
-// Timeline is the timeline of that name, or nil.
+// Timeline is the timeline of that name, or nil. Where there are several, of
+// different types, it is the first.
 func (m *Manifest) Timeline(name string) *ManifestTimeline {
 	for i := range m.timelines {
 		if m.timelines[i].Name == name {
@@ -447,7 +444,7 @@ func (c *ManifestComponent) Static(i int) bool {
 
 // Range is the range of the rows of chunk i that have the component, and their
 // number, on a timeline; ok is false if there are none.
-func (c *ManifestComponent) Range(timeline string, i int) (lo, hi int64, rows uint64, ok bool) {
+func (c *ManifestComponent) Range(timeline chunk.Timeline, i int) (lo, hi int64, rows uint64, ok bool) {
 	t := c.times[timeline]
 	lo, hi, ok = t.at(i)
 	if ok && t.rows != nil && t.rows.IsValid(i) {
@@ -490,7 +487,7 @@ func (m *Manifest) Entry(i int) Entry {
 		for k := range c.Times {
 			if f.component != nil {
 				r := &c.Times[k]
-				r.Lo, r.Hi, r.NumRows, r.OK = f.component.Range(e.Times[k].Name, i)
+				r.Lo, r.Hi, r.NumRows, r.OK = f.component.Range(e.Times[k].Timeline, i)
 			}
 		}
 		e.Components = append(e.Components, c)

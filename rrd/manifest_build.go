@@ -1,6 +1,7 @@
 package rrd
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,21 +39,19 @@ type ManifestBuilder struct {
 	raw      []uint64
 
 	hasStatic map[chunk.Descriptor][]int32 // rows
-	times     map[string]*rangeColumn      // by timeline
+	times     map[chunk.Timeline]*rangeColumn
 	parts     map[partKey]*rangeColumn
 
-	timelines map[string]chunk.Timeline
-	fields    map[fieldKey]*schemaField
+	fields map[fieldKey]*schemaField
 }
 
 type partKey struct {
-	timeline string
-	desc     chunk.Descriptor
+	chunk.Timeline
+	desc chunk.Descriptor
 }
 
 // rangeColumn is a sparse pair of start and end columns, and of row counts.
 type rangeColumn struct {
-	kind   chunk.TimeKind
 	row    []int32
 	lo, hi []int64
 	ok     []bool
@@ -76,9 +75,8 @@ func NewManifestBuilder(store StoreID) *ManifestBuilder {
 	return &ManifestBuilder{
 		store:     store,
 		hasStatic: map[chunk.Descriptor][]int32{},
-		times:     map[string]*rangeColumn{},
+		times:     map[chunk.Timeline]*rangeColumn{},
 		parts:     map[partKey]*rangeColumn{},
-		timelines: map[string]chunk.Timeline{},
 		fields:    map[fieldKey]*schemaField{},
 	}
 }
@@ -86,14 +84,9 @@ func NewManifestBuilder(store StoreID) *ManifestBuilder {
 // Len is the number of entries.
 func (b *ManifestBuilder) Len() int { return len(b.rows) }
 
-// Add appends an entry. A timeline that comes with another type than before is
-// an error, since a recording has but one column for it.
-func (b *ManifestBuilder) Add(e *Entry) error {
-	for _, t := range e.Times {
-		if have, ok := b.timelines[t.Name]; ok && have.Kind != t.Kind {
-			return fmt.Errorf("%w: timeline %q is both %v and %v", ErrManifest, t.Name, have.Kind, t.Kind)
-		}
-	}
+// Add appends an entry. Timelines of one name and several types get columns of
+// their own for each type.
+func (b *ManifestBuilder) Add(e *Entry) {
 	row := int32(len(b.rows))
 	b.entities = append(b.entities, string(e.Entity))
 	b.ids = append(b.ids, e.ID[:]...)
@@ -103,13 +96,10 @@ func (b *ManifestBuilder) Add(e *Entry) error {
 	b.sizes = append(b.sizes, e.Size)
 	b.raw = append(b.raw, e.UncompressedSize)
 	for _, t := range e.Times {
-		if _, ok := b.timelines[t.Name]; !ok {
-			b.timelines[t.Name] = t.Timeline
-		}
-		c := b.times[t.Name]
+		c := b.times[t.Timeline]
 		if c == nil {
-			c = &rangeColumn{kind: t.Kind}
-			b.times[t.Name] = c
+			c = &rangeColumn{}
+			b.times[t.Timeline] = c
 		}
 		c.add(row, t.Lo, t.Hi, t.OK, 0)
 	}
@@ -122,17 +112,16 @@ func (b *ManifestBuilder) Add(e *Entry) error {
 			b.hasStatic[c.Descriptor] = append(b.hasStatic[c.Descriptor], row)
 		}
 		for j, r := range c.Times {
-			key := partKey{e.Times[j].Name, c.Descriptor}
+			key := partKey{e.Times[j].Timeline, c.Descriptor}
 			p := b.parts[key]
 			if p == nil {
-				p = &rangeColumn{kind: e.Times[j].Kind}
+				p = &rangeColumn{}
 				b.parts[key] = p
 			}
 			p.add(row, r.Lo, r.Hi, r.OK, r.NumRows)
 		}
 		b.addField(e.Entity, c)
 	}
-	return nil
 }
 
 func (b *ManifestBuilder) addField(entity chunk.EntityPath, c *EntryComponent) {
@@ -154,10 +143,10 @@ func (c *rangeColumn) add(row int32, lo, hi int64, ok bool, n uint64) {
 // Schema is the sorbet schema of what was added: the row id, timelines by
 // name, data columns by name.
 func (b *ManifestBuilder) Schema() *arrow.Schema {
-	fields := make([]arrow.Field, 0, 1+len(b.timelines)+len(b.fields))
+	fields := make([]arrow.Field, 0, 1+len(b.times)+len(b.fields))
 	fields = append(fields, chunk.RowIDField(false))
-	for _, name := range slices.Sorted(maps.Keys(b.timelines)) {
-		fields = append(fields, b.timelines[name].Field(false))
+	for _, t := range slices.SortedFunc(maps.Keys(b.times), compareTimelines) {
+		fields = append(fields, t.Field(false))
 	}
 	first := len(fields)
 	for key, f := range b.fields {
@@ -205,38 +194,38 @@ func (b *ManifestBuilder) Batch() arrow.RecordBatch {
 		add(arrow.Field{Name: trimName(descriptorName(d) + suffixStatic), Type: arrow.FixedWidthTypes.Boolean,
 			Metadata: indexMetadata(staticIndex, d)}, boolArray(v))
 	}
-	for _, name := range slices.Sorted(maps.Keys(b.times)) {
-		c := b.times[name]
-		prefix := trimName(cleanName(name))
-		md := indexMetadata(name, chunk.Descriptor{})
-		lo, hi := c.dense(n)
-		add(arrow.Field{Name: trimName(prefix + suffixStart), Type: c.kind.ArrowType(), Nullable: true, Metadata: md}, lo)
-		add(arrow.Field{Name: trimName(prefix + suffixEnd), Type: c.kind.ArrowType(), Nullable: true, Metadata: md}, hi)
+	for _, t := range slices.SortedFunc(maps.Keys(b.times), compareTimelines) {
+		prefix := trimName(cleanName(t.Name))
+		md := indexMetadata(t.Name, chunk.Descriptor{})
+		lo, hi := b.times[t].dense(t.Kind, n)
+		add(arrow.Field{Name: prefix + suffixStart, Type: t.Kind.ArrowType(), Nullable: true, Metadata: md}, lo)
+		add(arrow.Field{Name: prefix + suffixEnd, Type: t.Kind.ArrowType(), Nullable: true, Metadata: md}, hi)
 	}
 	keys := slices.SortedFunc(maps.Keys(b.parts), func(a, b partKey) int {
-		if c := strings.Compare(a.timeline, b.timeline); c != 0 {
-			return c
-		}
-		return a.desc.Compare(b.desc)
+		return cmp.Or(compareTimelines(a.Timeline, b.Timeline), a.desc.Compare(b.desc))
 	})
 	for _, k := range keys {
 		c := b.parts[k]
-		prefix := trimName(cleanName(k.timeline) + ":" + descriptorName(k.desc))
-		md := indexMetadata(k.timeline, k.desc)
-		lo, hi := c.dense(n)
+		prefix := trimName(cleanName(k.Name) + ":" + descriptorName(k.desc))
+		md := indexMetadata(k.Name, k.desc)
+		lo, hi := c.dense(k.Kind, n)
 		counts := make([]uint64, n)
 		for i, row := range c.row {
 			counts[row] = c.n[i]
 		}
-		add(arrow.Field{Name: prefix + suffixStart, Type: c.kind.ArrowType(), Nullable: true, Metadata: md}, lo)
-		add(arrow.Field{Name: prefix + suffixEnd, Type: c.kind.ArrowType(), Nullable: true, Metadata: md}, hi)
+		add(arrow.Field{Name: prefix + suffixStart, Type: k.Kind.ArrowType(), Nullable: true, Metadata: md}, lo)
+		add(arrow.Field{Name: prefix + suffixEnd, Type: k.Kind.ArrowType(), Nullable: true, Metadata: md}, hi)
 		add(arrow.Field{Name: prefix + suffixRows, Type: arrow.PrimitiveTypes.Uint64, Nullable: true, Metadata: md}, uint64Array(counts))
 	}
 	return array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, int64(n))
 }
 
+func compareTimelines(a, b chunk.Timeline) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), int(a.Kind)-int(b.Kind))
+}
+
 // dense spreads the ranges over n rows.
-func (c *rangeColumn) dense(n int) (lo, hi arrow.Array) {
+func (c *rangeColumn) dense(kind chunk.TimeKind, n int) (lo, hi arrow.Array) {
 	los, his := make([]int64, n), make([]int64, n)
 	valid := make([]byte, (n+7)/8)
 	nulls := n
@@ -247,7 +236,7 @@ func (c *rangeColumn) dense(n int) (lo, hi arrow.Array) {
 			nulls--
 		}
 	}
-	return nullableTimes(c.kind, los, valid, nulls), nullableTimes(c.kind, his, valid, nulls)
+	return nullableTimes(kind, los, valid, nulls), nullableTimes(kind, his, valid, nulls)
 }
 
 func nullableTimes(kind chunk.TimeKind, v []int64, valid []byte, nulls int) arrow.Array {

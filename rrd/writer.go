@@ -251,9 +251,7 @@ func (w *Writer) message(m *ArrowMsg, e *Entry) {
 		w.builder[m.Store] = b
 		w.order = append(w.order, b)
 	}
-	if err := b.Add(e); err != nil {
-		w.err = fmt.Errorf("write chunk %v of %v: %w", e.ID, e.Entity, err)
-	}
+	b.Add(e)
 }
 
 // WriteEncoded writes a chunk as it was stored elsewhere, for the store that m

@@ -286,7 +286,7 @@ func (f *failAfter) Write(b []byte) (int, error) {
 // lies before.
 func TestWriterFaults(t *testing.T) {
 	defer testkit.CheckLeaks(t)
-	chunks := bigChunks(t, 3, 2)
+	chunks := bigChunks(t, 1, 2)
 	var whole bytes.Buffer
 	if err := writeChunks(rrd.NewWriter(&whole, rrd.WriterOptions{}), chunks); err != nil {
 		t.Fatal(err)
