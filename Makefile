@@ -44,6 +44,11 @@ lint: $(TOOLS)/.lint-stamp
 	cd tools && $(GO) vet ./protogen
 	$(TOOLS)/golangci-lint run --timeout 15m ./...
 
+# Our binary beside the peer; BENCH="-mb 50 -n 1 -run merge" for a quick look.
+bench: venv build
+	$(GO) build -o build/ ./bench
+	build/bench -reel build/reel -venv $(VENV) $(BENCH)
+
 # Each fuzz target runs alone, as go test wants it.
 fuzz:
 	@grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' --exclude-dir=build . | sort | \
