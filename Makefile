@@ -76,9 +76,9 @@ gen: $(TOOLS)/.proto-stamp
 
 # gen-check fails when the committed code is not what gen writes.
 gen-check: $(TOOLS)/.proto-stamp
-	rm -rf build/gen
-	$(PROTOGEN) -out build/gen
-	@cd build/gen && find . -name '*.go' | while read -r f; do cmp -s "$$f" "../../$$f" || { \
+	rm -rf build/_gen
+	$(PROTOGEN) -out build/_gen
+	@cd build/_gen && find . -name '*.go' | while read -r f; do cmp -s "$$f" "../../$$f" || { \
 		echo "generated code is stale: $$f; run 'make gen'" >&2; exit 1; }; done
 
 clean:
