@@ -41,7 +41,8 @@ func KindOf(f arrow.Field) ColumnKind {
 
 // FromRecordBatch reads a batch that is a chunk in the current form (spec/rrd.md
 // section 3): ids are kept, deviations that the format tolerates are put right,
-// columns are shared and not copied. Older forms are migrated before (package rrd).
+// columns are shared and not copied, and stay valid when the batch is released.
+// Older forms are migrated before (package rrd).
 func FromRecordBatch(b arrow.RecordBatch) (*Chunk, error) {
 	c := &Chunk{rows: int(b.NumRows())}
 	md := b.Schema().Metadata()
@@ -50,8 +51,8 @@ func FromRecordBatch(b arrow.RecordBatch) (*Chunk, error) {
 		return nil, ErrMissingID
 	}
 	var err error
-	if c.id, err = ParseTUID(strings.TrimPrefix(idText, "chunk_")); err != nil {
-		return nil, fmt.Errorf("chunk id: %w", err)
+	if c.id, err = parseChunkID(idText); err != nil {
+		return nil, err
 	}
 	path, ok := md.GetValue(KeyEntityPath)
 	if !ok {
@@ -93,24 +94,17 @@ func (c *Chunk) readColumns(b arrow.RecordBatch) error {
 			if err != nil {
 				return err
 			}
-			c.rowIDs, c.rowsSorted = ids, isTrue(f.Metadata, KeySorted)
-			if !c.rowsSorted && !hasKey(f.Metadata, KeySorted) {
+			col.Retain()
+			c.rowIDs = ids
+			if hasKey(f.Metadata, KeySorted) {
+				c.rowsSorted = isTrue(f.Metadata, KeySorted)
+			} else {
 				c.rowsSorted = rowIDsSorted(ids)
 			}
 		case IndexColumn:
-			name, ok := f.Metadata.GetValue(KeyIndexName)
-			if !ok {
-				name = f.Name
-			}
-			kind, times, err := Times(col)
+			t, err := timeColumn(f, col)
 			if err != nil {
-				return fmt.Errorf("timeline %q: %w", name, err)
-			}
-			var t TimeColumn
-			if hasKey(f.Metadata, KeySorted) {
-				t = TimeColumn{Timeline{name, kind}, times, isTrue(f.Metadata, KeySorted)}
-			} else {
-				t = NewTimeColumn(name, kind, times)
+				return err
 			}
 			c.times = append(c.times, t)
 		case DataColumn:
@@ -118,6 +112,7 @@ func (c *Chunk) readColumns(b arrow.RecordBatch) error {
 			if !ok {
 				l = wrapEach(col)
 			}
+			l.Retain()
 			c.components = append(c.components, Component{DescriptorOf(f), l})
 		}
 	}

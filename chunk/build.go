@@ -23,6 +23,11 @@ func New(entity EntityPath, times []TimeColumn, components []Component) (*Chunk,
 	if len(components) == 0 {
 		return nil, fmt.Errorf("chunk of %s: %w", entity, ErrNoComponent)
 	}
+	for _, m := range components {
+		if m.Values == nil {
+			return nil, fmt.Errorf("chunk of %s: %w: %q", entity, ErrNotList, m.Component)
+		}
+	}
 	rows := components[0].Values.Len()
 	for _, t := range times {
 		if len(t.Times) != rows {

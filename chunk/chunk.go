@@ -89,7 +89,9 @@ func (c *Chunk) arrange() error {
 				return fmt.Errorf("%w: component %q", ErrDuplicate, m.Component)
 			}
 		}
-		c.components[i].Values = normalizeList(m.Values)
+		if l := normalizeList(m.Values); l != m.Values {
+			c.components[i].Values = l
+		}
 	}
 	return nil
 }

@@ -17,7 +17,9 @@ func (c *Chunk) with(entity EntityPath, times []TimeColumn, components []Compone
 }
 
 // WithEntityPath is the chunk moved to another entity: fresh id, rows unchanged.
-func (c *Chunk) WithEntityPath(entity EntityPath) *Chunk { return c.with(entity, c.times, c.components) }
+func (c *Chunk) WithEntityPath(entity EntityPath) *Chunk {
+	return c.with(entity, c.times, c.components)
+}
 
 // WithID is the same chunk under another id.
 func (c *Chunk) WithID(id TUID) *Chunk {
