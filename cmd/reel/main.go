@@ -61,7 +61,9 @@ func newRoot() (root *cobra.Command, started *bool) {
 	root.SetVersionTemplate("reel {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	addLogFlags(root)
-	root.AddCommand()
+	root.AddCommand(
+		newRRDCommand(),
+	)
 	started = new(bool)
 	prepare(root, started)
 	return root, started

@@ -1,0 +1,201 @@
+package edit
+
+import (
+	"context"
+	"io"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/reelhouse/reelhouse/chunk"
+	"github.com/reelhouse/reelhouse/rrd"
+	"github.com/reelhouse/reelhouse/store"
+)
+
+// Merge writes the stores of all sources as one recording: blueprints first,
+// each chunk once, without chunks that show in no answer (empty ones and static
+// ones that newer ones overwrite), migrated to the current version. Within a
+// store chunks keep their order. Sources that are streams are spooled to disk.
+func Merge(ctx context.Context, sources []*Source, out io.Writer, o Options) error {
+	for _, s := range sources {
+		if err := s.rewindable(ctx); err != nil {
+			return err
+		}
+	}
+	m := merger{o: o, seen: map[rrd.StoreID]map[chunk.TUID]bool{}, kinds: map[rrd.StoreKind]bool{}}
+	if err := m.findStatic(ctx, sources); err != nil {
+		return err
+	}
+	w := rrd.NewWriter(out, rrd.WriterOptions{})
+	defer w.Abort()
+	for _, kind := range []rrd.StoreKind{rrd.Blueprint, rrd.Recording} {
+		if !m.kinds[kind] {
+			continue
+		}
+		for _, s := range sources {
+			if err := m.copyKind(ctx, s, kind, w); err != nil {
+				return err
+			}
+		}
+	}
+	return w.Close()
+}
+
+type merger struct {
+	o       Options
+	kinds   map[rrd.StoreKind]bool
+	seen    map[rrd.StoreID]map[chunk.TUID]bool
+	visible map[rrd.StoreID]map[chunk.TUID]bool // static chunks that are kept
+}
+
+// findStatic reads the static chunks of all sources and finds those that are kept.
+func (m *merger) findStatic(ctx context.Context, sources []*Source) error {
+	stores := map[rrd.StoreID]*store.Memory{}
+	quiet := m.o
+	quiet.Progress = nil
+	add := func(id rrd.StoreID, c *chunk.Chunk) {
+		if stores[id] == nil {
+			stores[id] = store.NewMemory()
+		}
+		stores[id].Insert(withoutValues(c))
+	}
+	for _, s := range sources {
+		if len(s.index) > 0 && s.complete() {
+			for _, at := range s.index {
+				m.kinds[at.manifest.Store.Kind] = true
+				if !at.manifest.IsStatic(at.row) {
+					continue
+				}
+				c, err := s.file.ReadChunk(at.manifest, at.row)
+				if err != nil {
+					if m.o.ContinueOnError {
+						continue // reported when it is copied
+					}
+					return err
+				}
+				add(at.manifest.Store, c)
+			}
+			continue
+		}
+		quiet.Report = nil
+		temporal := func(a *rrd.ArrowMsg) bool {
+			m.kinds[a.Store.Kind] = true
+			return a.HasStatic && !a.Static
+		}
+		err := s.each(ctx, quiet, temporal, func(e *rrd.Entry) bool { return e.Static }, func(p part) error {
+			switch {
+			case p.Kind == rrd.KindStoreInfo:
+				m.kinds[p.Info.Store.Kind] = true
+			case p.Chunk != nil && p.Chunk.IsStatic():
+				add(p.Arrow.Store, p.Chunk)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	m.visible = map[rrd.StoreID]map[chunk.TUID]bool{}
+	for id, s := range stores {
+		m.visible[id] = map[chunk.TUID]bool{}
+		for _, c := range s.Chunks() {
+			m.visible[id][c.ID()] = true
+		}
+	}
+	for _, s := range sources {
+		if s.file != nil {
+			for _, id := range s.file.Stores() {
+				m.kinds[id.Kind] = true
+			}
+		}
+	}
+	return nil
+}
+
+// complete reports whether the index tells all that the source holds and no
+// chunk of it is left out for being ambiguous.
+func (s *Source) complete() bool {
+	if s.file == nil || !s.file.HasFooter() {
+		return false
+	}
+	manifests, err := s.file.Manifests()
+	if err != nil {
+		return false
+	}
+	n := 0
+	for _, m := range manifests {
+		n += m.Len()
+	}
+	for _, at := range s.index {
+		if at == nil {
+			return false
+		}
+	}
+	return n == len(s.index)
+}
+
+// withoutValues is a chunk that is null where the given one is, and weighs
+// nothing: which rows there are decides which static data shows.
+func withoutValues(c *chunk.Chunk) *chunk.Chunk {
+	components := make([]chunk.Component, len(c.Components()))
+	for i, m := range c.Components() {
+		offsets := memory.NewBufferBytes(make([]byte, 4*(c.NumRows()+1)))
+		valid := make([]byte, (c.NumRows()+7)/8)
+		for row := range c.NumRows() {
+			if m.Values.IsValid(row) {
+				valid[row/8] |= 1 << (row % 8)
+			}
+		}
+		data := array.NewData(arrow.ListOf(arrow.Null), c.NumRows(), []*memory.Buffer{memory.NewBufferBytes(valid), offsets},
+			[]arrow.ArrayData{array.NewNull(0).Data()}, array.UnknownNullCount, 0)
+		components[i] = chunk.Component{Descriptor: m.Descriptor, Values: array.NewListData(data)}
+	}
+	rowIDs := append([]byte(nil), c.RowIDs()...)
+	light, err := chunk.Assemble(c.ID(), c.EntityPath(), rowIDs, nil, components)
+	if err != nil {
+		// The columns are those of a chunk.
+		panic(err)
+	}
+	return light
+}
+
+func (m *merger) copyKind(ctx context.Context, s *Source, kind rrd.StoreKind, w *rrd.Writer) error {
+	skip := func(a *rrd.ArrowMsg) bool {
+		return a.Store.Kind != kind
+	}
+	return s.each(ctx, m.o, skip, nil, func(p part) error {
+		switch p.Kind {
+		case rrd.KindStoreInfo:
+			if p.Info.Store.Kind == kind {
+				return w.SetStoreInfo(p.Info)
+			}
+		case rrd.KindActivation:
+			if p.Activation.Blueprint.Kind == kind {
+				a := p.Activation
+				a.MakeActive = true
+				return w.Activate(a)
+			}
+		case rrd.KindArrow:
+			if p.entry == nil || !m.take(p.Arrow.Store, p.entry) {
+				return nil
+			}
+			return p.copyTo(ctx, w, p.Arrow.Store)
+		}
+		return nil
+	})
+}
+
+// take reports whether a chunk is written.
+func (m *merger) take(id rrd.StoreID, e *rrd.Entry) bool {
+	seen := m.seen[id]
+	if seen == nil {
+		seen = map[chunk.TUID]bool{}
+		m.seen[id] = seen
+	}
+	if seen[e.ID] || e.NumRows == 0 || len(e.Components) == 0 || e.Static && !m.visible[id][e.ID] {
+		return false
+	}
+	seen[e.ID] = true
+	return true
+}
