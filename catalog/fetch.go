@@ -1,0 +1,246 @@
+package catalog
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+
+
+	"github.com/reelhouse/reelhouse/chunk"
+	"github.com/reelhouse/reelhouse/internal/arrowipc"
+	"github.com/reelhouse/reelhouse/rrd"
+)
+
+const (
+	// batchBytes is how much Fetch reads at once, unless a chunk is larger.
+	batchBytes = 2 << 20
+	// batchGap is how many bytes between two chunks are read and thrown away
+	// rather than read past.
+	batchGap = 16 << 10
+	// ahead is how many batches are read before they are asked for.
+	ahead = 3
+)
+
+// Batch is a run of chunks as encoded ArrowMsg messages (spec/wire.md).
+type Batch [][]byte
+
+// Fetch reads the chunks with the given keys in that order: as they stand in
+// their files where they have the current form, else migrated. It holds a few
+// batches of some megabytes, and reads ahead while the consumer is busy.
+func (c *Catalog) Fetch(ctx context.Context, keys [][]byte) iter.Seq2[Batch, error] {
+	return func(yield func(Batch, error) bool) {
+		runs, err := c.plan(keys)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		type result struct {
+			batch Batch
+			err   error
+		}
+		queue := make(chan chan result, ahead)
+		go func() {
+			defer close(queue)
+			for _, r := range runs {
+				done := make(chan result, 1)
+				select {
+				case queue <- done:
+				case <-ctx.Done():
+					return
+				}
+				go func() {
+					b, err := c.read(r)
+					done <- result{b, err}
+				}()
+			}
+		}()
+		// The readers end by themselves: each has room for its result.
+		for done := range queue {
+			var r result
+			select {
+			case r = <-done:
+			case <-ctx.Done():
+				r.err = ctx.Err()
+			}
+			if !yield(r.batch, r.err) || r.err != nil {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// run is a number of chunks of one layer that are read together.
+type run struct {
+	layer  *layer
+	chunks []chunkInfo
+}
+
+// plan looks keys up and groups them into runs.
+func (c *Catalog) plan(keys [][]byte) ([]run, error) {
+	var runs []run
+	size := uint64(0)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, k := range keys {
+		id, n, err := parseKey(k)
+		if err != nil {
+			return nil, err
+		}
+		l := c.layers[id]
+		if l == nil {
+			return nil, refuse(ErrNotFound, "Invalid chunk key: layer %s not found", id)
+		}
+		if int64(n) >= int64(len(l.index.chunks)) {
+			return nil, refuse(ErrNotFound, "Invalid chunk key: chunk %d of layer %s not found", n, id)
+		}
+		info := l.index.chunks[n]
+		if len(runs) == 0 || runs[len(runs)-1].layer != l || size+info.size > batchBytes {
+			runs = append(runs, run{layer: l})
+			size = 0
+		}
+		r := &runs[len(runs)-1]
+		r.chunks = append(r.chunks, info)
+		size += info.size
+	}
+	return runs, nil
+}
+
+// read reads the chunks of a run and checks that each is the one it should be.
+func (c *Catalog) read(r run) (Batch, error) {
+	rec := r.layer.file
+	f, err := c.files.use(rec)
+	if err != nil {
+		return nil, err
+	}
+	defer c.files.done(rec)
+	batch := make(Batch, 0, len(r.chunks))
+	for rest := r.chunks; len(rest) > 0; {
+		n := adjacent(rest)
+		b, err := readSpan(f, rest[0].offset, rest[n-1].offset+int64(rest[n-1].size))
+		if err != nil {
+			return nil, c.explain(rec, f, rest[0].offset, err)
+		}
+		for _, info := range rest[:n] {
+			at := info.offset - rest[0].offset
+			m, err := current(b[at:at+int64(info.size):at+int64(info.size)], &info)
+			if err != nil {
+				return nil, c.explain(rec, f, info.offset, fmt.Errorf("chunk %v: %w", info.id, err))
+			}
+			batch = append(batch, m)
+		}
+		rest = rest[n:]
+	}
+	return batch, rec.unchanged(f)
+}
+
+// adjacent is the number of chunks at the start of a list that lie in a row.
+func adjacent(list []chunkInfo) int {
+	n := 1
+	for n < len(list) {
+		end := list[n-1].offset + int64(list[n-1].size)
+		if gap := list[n].offset - end; gap < 0 || gap > batchGap {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+func readSpan(f io.ReaderAt, from, to int64) ([]byte, error) {
+	b := make([]byte, to-from)
+	n, err := f.ReadAt(b, from)
+	if n == len(b) {
+		return b, nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: it ends at byte %d", rrd.ErrTruncated, from+int64(n))
+	}
+	return nil, err
+}
+
+// explain tells a file that somebody wrote to from one that was broken before.
+func (c *Catalog) explain(rec *recording, f *os.File, at int64, err error) error {
+	if changed := rec.unchanged(f); changed != nil {
+		return changed
+	}
+	return fmt.Errorf("%s: offset %d: %w", rec.path, at, err)
+}
+
+// current gives an encoded chunk in the form that clients take. The bytes are
+// kept if they are in it.
+func current(b []byte, info *chunkInfo) ([]byte, error) {
+	m, err := rrd.ParseArrowMsg(b)
+	if err != nil {
+		return nil, err
+	}
+	if m.HasChunkID && m.ChunkID != info.id {
+		return nil, fmt.Errorf("%w: chunk %v lies there", rrd.ErrManifest, m.ChunkID)
+	}
+	if m.HasChunkID && m.Compression != rrd.CompressionUnspecified && isCurrent(&m) {
+		return b, nil
+	}
+	c, err := decoder.Chunk(&m, nil)
+	if err != nil {
+		return nil, err
+	}
+	if c.ID() != info.id {
+		return nil, fmt.Errorf("%w: chunk %v lies there", rrd.ErrManifest, c.ID())
+	}
+	m, err = rrd.EncodeChunk(m.Store, c, false)
+	if err != nil {
+		return nil, err
+	}
+	return m.Append(nil), nil
+}
+
+// decoder only remembers schemas that it has seen.
+var (
+	decoder rrd.Decoder
+	schemas arrowipc.Decoder
+)
+
+const maxSchemaPrefix = 1 << 20
+
+// isCurrent tells whether a chunk was written in the current form. Only the
+// start of the payload, its schema, is looked at.
+func isCurrent(m *rrd.ArrowMsg) bool {
+	var head [8]byte
+	n, ok := payloadPrefix(m, head[:])
+	if !ok || n < len(head) || binary.LittleEndian.Uint32(head[:]) != 0xffffffff {
+		return false
+	}
+	size := int(binary.LittleEndian.Uint32(head[4:])) + len(head)
+	if size < len(head) || size > maxSchemaPrefix {
+		return false
+	}
+	prefix := make([]byte, size)
+	if n, ok = payloadPrefix(m, prefix); !ok || n < size {
+		return false
+	}
+	s, err := schemas.Schema(prefix)
+	if err != nil {
+		return false
+	}
+	md := s.Metadata()
+	v, _ := md.GetValue(chunk.KeyVersion)
+	return v == chunk.Version
+}
+
+// payloadPrefix decompresses the start of a payload. n is less than asked for
+// if the payload is shorter.
+func payloadPrefix(m *rrd.ArrowMsg, dst []byte) (n int, ok bool) {
+	if m.Compression != rrd.CompressionLZ4 {
+		return copy(dst, m.Payload), true
+	}
+	return lz4Prefix(dst, m.Payload)
+}
+
