@@ -85,21 +85,27 @@ type batch interface {
 	finish(o *output)
 }
 
-// lens turns a column of message structs into archetypes.
-type lens struct {
-	decoder string // the name in Options.Decoders that enables it
-	apply   func(o *output, d *decoded)
+// lens turns a column of message structs into the chunks of archetypes that it
+// emits. What it cannot use it reports with s.failOnce and leaves null.
+type lens func(o *output, d *decoded)
+
+// lensSets are the lenses of each decoder name, by the component identifier
+// they match, such as sensor_msgs.msg.Image:message.
+var lensSets = []struct {
+	decoder string
+	lenses  map[string]lens
+}{
+	{"ros2msg", ros2Lenses},
 }
 
-// lensFor returns the lens for a component identifier such as
-// sensor_msgs.msg.Image:message.
-func lensFor(component string) (lens, bool) {
-	for _, m := range []map[string]lens{ros2Lenses, foxgloveLenses} {
-		if l, ok := m[component]; ok {
-			return l, true
+// lensFor returns the enabled lens for a component identifier.
+func (s *scan) lensFor(component string) lens {
+	for _, set := range lensSets {
+		if l, ok := set.lenses[component]; ok && s.selected(set.decoder) {
+			return l
 		}
 	}
-	return lens{}, false
+	return nil
 }
 
 // decoded is a batch of messages as structs, with a row and its times a message.
@@ -123,9 +129,7 @@ type lastMessage struct {
 	data    []byte
 }
 
-var tailDecoders = []tailDecoder{
-	{"urdf", wantsRobotDescription, decodeRobotDescriptions},
-}
+var tailDecoders = []tailDecoder{}
 
 // output takes the rows of a batch and makes chunks of them. Its methods report
 // failures to the scan and never return them: the other chunks go on.
@@ -199,10 +203,9 @@ func (o *output) add(entity chunk.EntityPath, times []chunk.TimeColumn, componen
 // if there is one, else as the component "message" of archetype.
 func (o *output) message(archetype string, rows *array.Struct, more ...chunk.TimeColumn) {
 	d := &decoded{archetype: archetype, times: o.times(more...), rows: rows}
-	desc := chunk.ArchetypeDescriptor(archetype, "message", "")
-	desc.Component = archetype + ":message"
-	if l, ok := lensFor(desc.Component); ok && o.s.selected(l.decoder) {
-		l.apply(o, d)
+	desc := chunk.Descriptor{Archetype: archetype, Component: archetype + ":message"}
+	if l := o.s.lensFor(desc.Component); l != nil {
+		l(o, d)
 		return
 	}
 	o.temporal(o.entity, d.times, chunk.Component{Descriptor: desc, Values: listOfOne(rows)})

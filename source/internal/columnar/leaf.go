@@ -77,6 +77,9 @@ func (c *Fixed[T]) AppendLE(b []byte) {
 	}
 }
 
+// Grow makes room for n more values.
+func (c *Fixed[T]) Grow(n int) { c.values = slices.Grow(c.values, n) }
+
 // Values are the values so far, zero where null; not to be kept.
 func (c *Fixed[T]) Values() []T { return c.values }
 

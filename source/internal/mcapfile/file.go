@@ -33,6 +33,8 @@ var (
 	ErrNotMCAP = errors.New("not an MCAP file: missing start magic")
 	ErrSummary = errors.New("MCAP summary is missing or corrupt")
 	ErrCRC     = errors.New("checksum mismatch")
+	// ErrRead says that reading failed, which is not the file's fault.
+	ErrRead = errors.New("read failed")
 )
 
 // Source says where a file's table of contents came from.
@@ -174,9 +176,9 @@ func (f *File) readAt(b []byte, offset int64) error {
 		return nil
 	}
 	if err == nil || errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
+		return fmt.Errorf("read %d bytes at offset %d: %w", len(b), offset, io.ErrUnexpectedEOF)
 	}
-	return fmt.Errorf("read %d bytes at offset %d: %w", len(b), offset, err)
+	return fmt.Errorf("%w: %d bytes at offset %d: %w", ErrRead, len(b), offset, err)
 }
 
 // maxRecord bounds records other than chunks and attachments.
