@@ -1,4 +1,4 @@
-# make demo    see it work
+# make demo    see it work; with CHECK=1, compare the answers and end
 # make test    everything a change must pass: build, vet, lint, tests with the real peers
 # make build   build/reel
 # make bench   our binary beside the peer, on generated files
@@ -24,6 +24,19 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 build:
 	$(GO) build -o build/reel ./cmd/reel
+
+# A real robot's run, fetched once; offline, the demonstration takes a recording of its own.
+DEMO_RUN := build/demo/nav2_turtlebot.mcap
+$(DEMO_RUN): | venv
+	@mkdir -p $(@D)
+	@cd $(@D) && { test -f evo-1.38.1.tar.gz || $(abspath $(VENV))/bin/python -m pip download --quiet \
+		--retries 1 --timeout 15 --no-deps --no-binary evo evo==1.38.1 2>/dev/null; } && \
+		tar xzf evo-1.38.1.tar.gz --strip-components=3 evo-1.38.1/test/data/nav2_turtlebot.mcap || \
+		echo "no network: showing the bundled recording instead of a real one"
+
+demo: venv build $(DEMO_RUN)
+	build/reel demo --dir build/demo --python $(VENV)/bin/python $(if $(CHECK),--check) \
+		$$(test -f $(DEMO_RUN) && echo --recording $(DEMO_RUN))
 
 # The virtual environment with the real peers, made again when requirements.txt changes.
 venv: $(VENV)/.requirements

@@ -63,6 +63,7 @@ func newRoot() (root *cobra.Command, started *bool) {
 	addLogFlags(root)
 	root.AddCommand(
 		newRRDCommand(),
+		newDemoCommand(),
 	)
 	started = new(bool)
 	prepare(root, started)
