@@ -72,7 +72,7 @@ const (
 
 // Schema is the schema that the answer of [Run] will have.
 func Schema(v store.View, q Query) (*arrow.Schema, error) {
-	p, err := newPlan(v, q)
+	p, err := newPlan(v.Schema(), q)
 	if err != nil {
 		return nil, err
 	}
@@ -86,14 +86,15 @@ func Schema(v store.View, q Query) (*arrow.Schema, error) {
 // Errors wrap [ErrUnknownIndex], [ErrUnknownColumn], [ErrDuplicateIndexValue],
 // [store.ErrTypeConflict] or what loading chunks returns.
 func Run(ctx context.Context, v store.View, q Query) (array.RecordReader, error) {
-	p, err := newPlan(v, q)
+	p, err := newPlan(v.Schema(), q)
 	if err != nil {
 		return nil, err
 	}
+	p.view = v
 	return newReader(ctx, p)
 }
 
-// plan is a query resolved against a view.
+// plan is a query resolved against a schema, and the view to run it on.
 type plan struct {
 	Query
 	view   store.View
@@ -103,6 +104,7 @@ type plan struct {
 	// columns are the selected component columns in schema order, whether they
 	// are in the result or not.
 	columns []*store.Column
+	absent  []bool // columns that the view does not have; nil: none
 	output  []outputColumn
 }
 
@@ -114,15 +116,14 @@ type outputColumn struct {
 	column int  // position in columns, or -1
 }
 
-func newPlan(v store.View, q Query) (*plan, error) {
-	p := &plan{Query: q, view: v}
+func newPlan(s *store.Schema, q Query) (*plan, error) {
+	p := &plan{Query: q}
 	if p.BatchRows <= 0 {
 		p.BatchRows = defaultBatchRows
 	}
 	if p.Workers <= 0 {
 		p.Workers = runtime.GOMAXPROCS(0)
 	}
-	s := v.Schema()
 	if q.Index != "" {
 		t, ok := s.Index(q.Index)
 		if !ok {

@@ -73,6 +73,9 @@ func newSweep(p *plan) (*sweep, []*stream) {
 	streams := make([]*stream, len(p.columns))
 	byEntity := map[chunk.EntityPath]*entityStreams{}
 	for i, c := range p.columns {
+		if p.absent != nil && p.absent[i] {
+			continue
+		}
 		e := byEntity[c.Entity]
 		if e == nil {
 			e = &entityStreams{byComponent: map[string]*stream{}}

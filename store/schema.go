@@ -65,6 +65,24 @@ func IsTombstone(d chunk.Descriptor) bool {
 	return d.Archetype == clearArchetype || d.Component == ClearComponent
 }
 
+// Union is the columns of all schemas. A column is static if it is in any, and
+// empty if it is in all.
+func Union(schemas ...*Schema) *Schema {
+	b := newSchemaBuilder()
+	for _, s := range schemas {
+		for _, t := range s.Indexes {
+			b.addIndex(t)
+			if err := s.conflicts[t.Name]; err != nil {
+				b.conflicts[t.Name] = err
+			}
+		}
+		for i := range s.Components {
+			b.addColumn(&s.Components[i])
+		}
+	}
+	return b.build()
+}
+
 type columnKey struct {
 	entity    chunk.EntityPath
 	component string
@@ -83,26 +101,41 @@ func newSchemaBuilder() *schemaBuilder {
 
 func (b *schemaBuilder) add(e *rrd.Entry) {
 	for _, t := range e.Times {
-		if old, ok := b.indexes[t.Name]; ok && old.Kind != t.Kind {
-			b.conflicts[t.Name] = fmt.Errorf("index %q: %w: %s and %s", t.Name, ErrTypeConflict, old.Kind, t.Kind)
-		}
-		b.indexes[t.Name] = t.Timeline
+		b.addIndex(t.Timeline)
 	}
 	for i := range e.Components {
 		m := &e.Components[i]
-		k := columnKey{e.Entity, m.Component}
-		c := b.columns[k]
-		if c == nil {
-			c = &Column{Entity: e.Entity, Empty: true}
-			b.columns[k] = c
-		} else if c.conflict == nil && !arrow.TypeEqual(c.Type, m.Type) {
-			c.conflict = fmt.Errorf("column %q: %w: %s and %s", c.Name(), ErrTypeConflict, elem(c.Type), elem(m.Type))
-		}
-		c.Descriptor, c.Type = m.Descriptor, m.Type
-		c.Static = c.Static || m.Static
-		c.Empty = c.Empty && m.Empty
-		c.Tombstone = IsTombstone(m.Descriptor)
+		b.addColumn(&Column{Entity: e.Entity, Descriptor: m.Descriptor, Type: m.Type, Static: m.Static, Empty: m.Empty, Tombstone: IsTombstone(m.Descriptor)})
 	}
+}
+
+// addIndex takes a timeline as another part of the store has it.
+func (b *schemaBuilder) addIndex(t chunk.Timeline) {
+	if old, ok := b.indexes[t.Name]; ok && old.Kind != t.Kind {
+		b.conflicts[t.Name] = fmt.Errorf("index %q: %w: %s and %s", t.Name, ErrTypeConflict, old.Kind, t.Kind)
+	}
+	b.indexes[t.Name] = t
+}
+
+// addColumn takes a column as another part of the store has it; its
+// descriptor and type win.
+func (b *schemaBuilder) addColumn(c *Column) {
+	k := columnKey{c.Entity, c.Component}
+	old := b.columns[k]
+	if old == nil {
+		n := *c
+		b.columns[k] = &n
+		return
+	}
+	if old.conflict == nil {
+		old.conflict = c.conflict
+	}
+	if old.conflict == nil && !arrow.TypeEqual(old.Type, c.Type) {
+		old.conflict = fmt.Errorf("column %q: %w: %s and %s", c.Name(), ErrTypeConflict, elem(old.Type), elem(c.Type))
+	}
+	old.Descriptor, old.Type, old.Tombstone = c.Descriptor, c.Type, c.Tombstone
+	old.Static = old.Static || c.Static
+	old.Empty = old.Empty && c.Empty
 }
 
 func elem(dt arrow.DataType) arrow.DataType {
