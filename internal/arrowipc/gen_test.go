@@ -178,11 +178,11 @@ func genValue(r *rand.Rand, b array.Builder, nulls bool) {
 	case *array.Date32Builder:
 		b.Append(arrow.Date32(x % 100))
 	case *array.Date64Builder:
-		b.Append(arrow.Date64(x % 100000000))
+		b.Append(arrow.Date64(x % 1000 * 86400000))
 	case *array.Time32Builder:
-		b.Append(arrow.Time32(x % 86400))
+		b.Append(arrow.Time32(r.IntN(86400)))
 	case *array.Time64Builder:
-		b.Append(arrow.Time64(x % 86400000))
+		b.Append(arrow.Time64(r.IntN(86400000)))
 	case *array.TimestampBuilder:
 		b.Append(arrow.Timestamp(x % 1000000000))
 	case *array.DurationBuilder:

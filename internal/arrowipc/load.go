@@ -273,7 +273,7 @@ func (l *loader) load(dt arrow.DataType) (*array.Data, error) {
 	case arrow.DENSE_UNION, arrow.SPARSE_UNION:
 		return l.union(dt.(arrow.UnionType), n, nulls)
 	case arrow.RUN_END_ENCODED:
-		return l.runEnd(dt.(*arrow.RunEndEncodedType), n)
+		return l.runEnd(dt.(*arrow.RunEndEncodedType), n, nulls)
 	}
 	var counted int
 	if isView(dt.ID()) {
@@ -456,14 +456,8 @@ func (l *loader) structure(dt *arrow.StructType, n, nulls int, valid *memory.Buf
 }
 
 func (l *loader) union(dt arrow.UnionType, n, nulls int) (*array.Data, error) {
-	if l.m.version < versionV5 {
-		b, err := l.bytes()
-		if err != nil {
-			return nil, err
-		}
-		if nulls != 0 && len(b) != 0 {
-			return nil, errors.New("union with a validity bitmap")
-		}
+	if err := l.oldValidity(nulls); err != nil {
+		return nil, err
 	}
 	ids, err := l.fixed(n, 1, 1)
 	if err != nil {
@@ -496,7 +490,23 @@ func (l *loader) union(dt arrow.UnionType, n, nulls int) (*array.Data, error) {
 	return l.data(dt, n, 0, kids, nil, idBuf), nil
 }
 
-func (l *loader) runEnd(dt *arrow.RunEndEncodedType, n int) (*array.Data, error) {
+// oldValidity skips the validity bitmap that unions and run-end encoded arrays
+// had before V5. Nobody knew what to do with one that marks nulls.
+func (l *loader) oldValidity(nulls int) error {
+	if l.m.version >= versionV5 {
+		return nil
+	}
+	b, err := l.bytes()
+	if err == nil && nulls != 0 && len(b) != 0 {
+		err = errors.New("validity bitmap on a type that has none")
+	}
+	return err
+}
+
+func (l *loader) runEnd(dt *arrow.RunEndEncodedType, n, nulls int) (*array.Data, error) {
+	if err := l.oldValidity(nulls); err != nil {
+		return nil, err
+	}
 	if n > maxUnbacked {
 		return nil, fmt.Errorf("array length %d", n)
 	}

@@ -2,7 +2,9 @@ package arrowipc
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -97,10 +99,13 @@ func sameBatch(t tb, got, want arrow.RecordBatch) {
 func touch(a arrow.Array) {
 	for i := range a.Len() {
 		if a.IsValid(i) {
-			_ = a.ValueStr(i)
-			_ = a.GetOneForMarshal(i)
+			text(func() {
+				_ = a.ValueStr(i)
+				_ = a.GetOneForMarshal(i)
+			})
 		}
 	}
+	text(func() { _ = a.String() })
 	_ = a.NullN()
 	switch a := a.(type) {
 	case array.ListLike:
@@ -126,6 +131,17 @@ func touch(a arrow.Array) {
 		touch(a.Values())
 		a.LogicalValuesArray().Release()
 	}
+}
+
+// text runs an accessor that may go through JSON, where arrow-go panics on
+// legal values: a half-precision NaN within a list, for one.
+func text(f func()) {
+	defer func() {
+		if p := recover(); p != nil && !strings.Contains(fmt.Sprint(p), "json: error") {
+			panic(p)
+		}
+	}()
+	f()
 }
 
 func isInternal(err error) bool { return errors.Is(err, errInternal) }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
-	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -54,42 +54,46 @@ func (r *reader) readSchema() (err error) {
 	return nil
 }
 
-// parse turns a schema message into an Arrow schema. Field strings share the
-// memory of a copy of the message, so they do not pin the stream.
+// span is where a string of the schema metadata stands in its message.
+type span struct{ at, size int }
+
+// parse turns a schema message into an Arrow schema whose strings do not pin
+// the stream.
 func (r *reader) parse(m *message) error {
 	pos, n := m.header.vector(2, 4, 4)
-	type pair struct{ key, value int } // position; bytes follow each other in texts
-	var texts []byte
-	var ends []int
-	limit := len(m.b)
+	var space [16]span
+	spans := space[:0] // key, value, key, value, ...
+	total := 0
 	for i := range n {
 		kv := m.flat.table(m.deref(pos + 4*i))
-		for s := range 2 {
-			at, size := kv.strRange(s)
-			if limit -= size + 4; limit < 0 {
-				return errors.New("flatbuffer: overlapping metadata")
-			}
-			texts = append(texts, m.b[at:at+size]...)
-			ends = append(ends, len(texts))
+		for slot := range 2 {
+			at, size := kv.strRange(slot)
+			spans = append(spans, span{at, size})
+			total += size + 4 // with the length prefix, which empty ones have too
 		}
 		if m.err != nil {
 			return m.err
+		}
+		if total > len(m.b) {
+			return errors.New("flatbuffer: overlapping metadata")
 		}
 	}
 	if m.err != nil {
 		return m.err
 	}
-	text := unsafe.String(unsafe.SliceData(texts), len(texts))
-	keys, values := make([]string, n), make([]string, n)
-	start := 0
-	for i := range n {
-		keys[i], values[i] = text[start:ends[2*i]], text[ends[2*i]:ends[2*i+1]]
-		start = ends[2*i+1]
+	var text strings.Builder
+	text.Grow(total)
+	both := make([]string, 2*n)
+	keys, values := both[:n:n], both[n:]
+	for i, sp := range spans {
+		start := text.Len()
+		text.Write(m.b[sp.at : sp.at+sp.size])
+		both[i/2+i%2*n] = text.String()[start:]
 	}
 
 	var err error
 	if r.dec != nil {
-		r.info, err = r.dec.cache.get(m, pos, n)
+		r.info, err = r.dec.cache.get(m, spans)
 	} else {
 		r.info, err = parseCopy(bytes.Clone(m.b))
 	}
@@ -199,8 +203,8 @@ const (
 	cacheMaxBytes = 128 << 10 // longest message that is kept
 )
 
-// get returns the parsed form of a message whose n metadata pairs are at pos.
-func (c *schemaCache) get(m *message, pos, n int) (*schemaInfo, error) {
+// get returns the parsed form of a message with these keys and values.
+func (c *schemaCache) get(m *message, spans []span) (*schemaInfo, error) {
 	buf, _ := c.scratch.Get().(*[]byte)
 	if buf == nil {
 		buf = new([]byte)
@@ -208,10 +212,10 @@ func (c *schemaCache) get(m *message, pos, n int) (*schemaInfo, error) {
 	key := append((*buf)[:0], m.b...)
 	*buf = key
 	defer c.scratch.Put(buf)
-	for i := range n {
-		at, size := m.flat.table(m.deref(pos + 4*i)).strRange(1)
-		for k := range size {
-			key[at+k] = 0xFF // not UTF-8
+	for i := 1; i < len(spans); i += 2 {
+		value := key[spans[i].at:][:spans[i].size]
+		for k := range value {
+			value[k] = 0xFF // not UTF-8
 		}
 	}
 	c.mu.Lock()
