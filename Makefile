@@ -62,13 +62,8 @@ bench: venv build
 	$(GO) build -o build/ ./bench
 	build/bench -reel build/reel -venv $(VENV) $(BENCH)
 
-# Each fuzz target runs alone, as go test wants it.
 fuzz:
-	@grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' --exclude-dir=build . | sort | \
-	while IFS=: read -r file decl; do \
-		echo "== $$(dirname $$file) $${decl#func }"; \
-		$(GO) test -run '^$$' -fuzz "^$${decl#func }\$$" -fuzztime $(FUZZTIME) $$(dirname $$file) || exit 1; \
-	done
+	.ci/fuzz $(FUZZTIME)
 
 # Tools are pinned in tools/go.mod and built into build/tools.
 $(TOOLS)/.proto-stamp: tools/go.mod tools/go.sum $(wildcard tools/protogen/*.go)
