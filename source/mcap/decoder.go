@@ -129,7 +129,9 @@ type lastMessage struct {
 	data    []byte
 }
 
-var tailDecoders = []tailDecoder{}
+var tailDecoders = []tailDecoder{
+	{"urdf", wantsRobotDescription, decodeRobotDescriptions},
+}
 
 // output takes the rows of a batch and makes chunks of them. Its methods report
 // failures to the scan and never return them: the other chunks go on.

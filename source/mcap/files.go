@@ -82,10 +82,13 @@ func decodeAttachments(s *scan, emit func(*chunk.Chunk)) {
 	if len(about) == 0 {
 		return
 	}
+	attachment := func(field, component string) chunk.Descriptor {
+		return chunk.Descriptor{Archetype: "McapAttachment", Component: field, Type: "rerun.components." + component}
+	}
 	s.emitStatic(emit, attachmentsPath,
-		column(of("McapAttachment", "data", "Blob"), oneRow(columnar.Array(data))),
-		column(of("McapAttachment", "media_type", "MediaType"), oneRow(columnar.Array(types))),
-		column(of("McapAttachment", "metadata", "KeyValuePairs"), oneRow(pairsArray(about...))),
+		column(attachment("data", "Blob"), oneRow(columnar.Array(data))),
+		column(attachment("media_type", "MediaType"), oneRow(columnar.Array(types))),
+		column(attachment("metadata", "KeyValuePairs"), oneRow(pairsArray(about...))),
 	)
 }
 
@@ -116,7 +119,7 @@ func decodeMetadata(s *scan, emit func(*chunk.Chunk)) {
 		for _, k := range slices.Sorted(maps.Keys(merged[name])) {
 			pairs = append(pairs, mcapfile.Pair{Key: k, Value: merged[name][k]})
 		}
-		d := chunk.Descriptor{Archetype: "rerun.archetypes.McapMetadata", Component: name, Type: "rerun.components.KeyValuePairs"}
+		d := chunk.Descriptor{Archetype: "McapMetadata", Component: name, Type: "rerun.components.KeyValuePairs"}
 		components = append(components, column(d, listOfOne(pairsArray(pairs))))
 	}
 	s.emitStatic(emit, metadataPath, components...)

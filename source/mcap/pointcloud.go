@@ -168,6 +168,9 @@ func (p *pointCloud) segment(layout []pointField, step uint32) *cloudSegment {
 // positions reads the points' x, y and z.
 func positions(layout []pointField, data []byte, points, step int, big bool) []float32 {
 	out := make([]float32, 3*points)
+	if points == 0 {
+		return out
+	}
 	for axis, name := range []string{"x", "y", "z"} {
 		i := slices.IndexFunc(layout, func(f pointField) bool { return f.name == name })
 		f := layout[i]
@@ -294,8 +297,7 @@ func typeOf[T columnar.Number](dt arrow.DataType, size int, read func(b []byte, 
 		},
 		func(out []float32, stride int, data []byte, points, step, offset int, big bool) {
 			for i := range points {
-				out[i*stride] = float32(read(data[offset:], big))
-				offset += step
+				out[i*stride] = float32(read(data[i*step+offset:], big))
 			}
 		},
 	}
