@@ -75,19 +75,27 @@ $(TOOLS)/.lint-stamp: tools/go.mod tools/go.sum
 	cd tools && $(GO) build -o ../$(TOOLS)/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
 
-# gen writes the Go code of rpc/ from the .proto files below rpc/proto, and what go:generate makes.
-PROTOGEN = $(TOOLS)/protogen -I rpc/proto -module $(MODULE) \
+# gen writes the Go code of rpc/ from the .proto files below rpc/proto, and that of packages with
+# go:generate lines.
+PROTOGEN  = $(TOOLS)/protogen -I rpc/proto -module $(MODULE) \
 	-plugin $(TOOLS)/protoc-gen-go -plugin $(TOOLS)/protoc-gen-connect-go:simple
+GENERATED = chunk/archetype
 
 gen: $(TOOLS)/.proto-stamp
 	$(PROTOGEN) -out .
+	$(GO) generate $(addprefix ./,$(GENERATED))
 
-# gen-check fails when the committed code is not what gen writes.
+# gen-check generates into a copy and fails when the committed code differs from it.
 gen-check: $(TOOLS)/.proto-stamp
-	rm -rf build/_gen
+	@rm -rf build/_gen
 	$(PROTOGEN) -out build/_gen
-	@cd build/_gen && find . -name '*.go' | while read -r f; do cmp -s "$$f" "../../$$f" || { \
-		echo "generated code is stale: $$f; run 'make gen'" >&2; exit 1; }; done
+	@for d in $(GENERATED); do mkdir -p build/_gen/$$d && cp -R $$d/. build/_gen/$$d && \
+		rm -f build/_gen/$$d/*_gen.go && (cd build/_gen/$$d && $(GO) generate .) || exit 1; done
+	@find rpc $(GENERATED) -name '*.pb.go' -o -name '*.connect.go' -o -name '*_gen.go' | sort > build/_gen/have
+	@cd build/_gen && find rpc $(GENERATED) -name '*.pb.go' -o -name '*.connect.go' -o -name '*_gen.go' | sort > want
+	@diff build/_gen/have build/_gen/want
+	@while read -r f; do cmp -s "$$f" "build/_gen/$$f" || { \
+		echo "generated code is stale: $$f; run 'make gen'" >&2; exit 1; }; done < build/_gen/have
 
 clean:
 	rm -rf build
