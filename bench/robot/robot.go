@@ -198,9 +198,9 @@ func transform(e *encoder, t float64, parent, child string, x, y, z, yaw float64
 func tf(e *encoder, _ int, t float64) {
 	x, y, yaw := pose(t)
 	e.uint32(3)
-	transform(e, t, "odom", "base_link", x, y, 0, yaw)
 	transform(e, t, "base_link", "wheel_left", 0, 0.2, 0.05, 6*yaw)
 	transform(e, t, "base_link", "wheel_right", 0, -0.2, 0.05, 5*yaw)
+	transform(e, t, "odom", "base_link", x, y, 0, yaw)
 }
 
 func tfStatic(e *encoder, _ int, t float64) {

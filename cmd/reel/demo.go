@@ -49,6 +49,7 @@ const (
 	demoDataset  = "demo"
 	demoIndex    = "message_log_time"
 	demoContents = "/tf"
+	demoColumns  = "message_log_time,/tf:Transform3D:child_frame,/tf:Transform3D:translation"
 )
 
 func newDemoCommand() *cobra.Command {
@@ -111,7 +112,7 @@ func (d *demo) run(ctx context.Context) error {
 	}
 
 	d.say("It is being served until you press Ctrl+C. Try, in another terminal:")
-	fmt.Fprintf(d.out, `  reel query %[1]s/%[2]s --index %[3]s --contents '/odom/**' --format jsonl
+	fmt.Fprintf(d.out, `  reel query %[1]s --dataset %[2]s --index %[3]s --contents '/odom/**' --format jsonl --limit 3
   reel rrd stats %[4]s
   python -c 'from rerun.catalog import CatalogClient; print(CatalogClient("%[1]s").get_dataset(name="%[2]s").schema())'
 `, url, demoDataset, demoIndex, filepath.Join(data, name+".rrd"))
@@ -176,7 +177,7 @@ func (d *demo) ask(ctx context.Context, url string) error {
 		if err := os.WriteFile(script, demoQuery, 0o644); err != nil {
 			return err
 		}
-		args := []string{script, url, demoDataset, demoIndex, demoContents, theirs}
+		args := []string{script, url, demoDataset, demoIndex, demoContents, demoColumns, theirs}
 		fmt.Fprintf(d.out, "$ python %s\n", strings.Join(args, " "))
 		python := exec.CommandContext(ctx, d.python, args...)
 		python.Stdout, python.Stderr = d.out, d.cmd.ErrOrStderr()
@@ -185,13 +186,11 @@ func (d *demo) ask(ctx context.Context, url string) error {
 		}
 	}
 	d.say("So does reel query.")
-	query := []string{"query", url + "/" + demoDataset, "--index", demoIndex, "--contents", demoContents}
-	var answer bytes.Buffer
-	fmt.Fprintf(d.out, "$ reel %s\n", strings.Join(query, " "))
-	if err := d.quietly(ctx, &answer, query...); err != nil {
+	query := []string{"query", url, "--dataset", demoDataset, "--index", demoIndex,
+		"--contents", demoContents, "--select", demoColumns}
+	if err := d.reel(ctx, append(query, "--limit", "5")...); err != nil {
 		return err
 	}
-	d.printHead(answer.String(), 8)
 	if !d.check {
 		return nil
 	}
@@ -206,23 +205,7 @@ func (d *demo) ask(ctx context.Context, url string) error {
 	return nil
 }
 
-// printHead prints the first lines of a text, each cut to the width of a wide terminal.
-func (d *demo) printHead(text string, lines int) {
-	const width = 160
-	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	for _, line := range all[:min(lines, len(all))] {
-		if r := []rune(line); len(r) > width {
-			line = string(r[:width]) + "…"
-		}
-		fmt.Fprintln(d.out, line)
-	}
-	if len(all) > lines {
-		fmt.Fprintf(d.out, "… %d more lines\n", len(all)-lines)
-	}
-}
-
-// compareAnswers compares the columns that two Arrow files share by name, and all but the segment
-// id must be shared. It returns the number of rows.
+// compareAnswers compares two Arrow files column by column and returns the number of rows.
 func compareAnswers(pathA, pathB string) (int64, error) {
 	a, err := readTable(pathA)
 	if err != nil {
