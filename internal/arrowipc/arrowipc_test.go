@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -193,6 +194,33 @@ func TestDictionaryChanges(t *testing.T) {
 			}
 		}
 	}
+}
+
+// One decoder serves several goroutines; releasing one batch leaves others whole.
+func TestConcurrentDecoder(t *testing.T) {
+	var d Decoder
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(g), 1))
+			for i := range 60 {
+				want := chunkBatch(r.IntN(5), fmt.Sprintf("%032X", i))
+				if i%3 == 0 {
+					want = genBatch(r, false)
+				}
+				stream := encodeArrowGo(t, want, ipc.WithZstd())
+				got, err := d.Batch(stream)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				again, _ := d.Batch(stream)
+				got.Release()
+				sameBatch(t, again, want)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // Undefined values under null slots are neither refused nor let through.

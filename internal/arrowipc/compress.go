@@ -20,11 +20,11 @@ const (
 	codecNone codec = -1
 )
 
-// decompressBudget bounds what the buffers of one message may decompress to.
-// The size a buffer declares is not to be trusted. LZ4 expands 255 times at
+// decompressBudget bounds what the buffers of one stream may decompress to in
+// all. The size a buffer declares is not to be trusted. LZ4 expands 255 times at
 // most; ZSTD may do so without bound on constant data, which gets an allowance.
-func decompressBudget(body int) int64 {
-	return min(255*int64(body)+256<<20, 16<<30)
+func decompressBudget(stream int) int64 {
+	return min(255*int64(stream)+256<<20, 16<<30)
 }
 
 // codecs are reusable decompressors, made on first use.
@@ -46,10 +46,10 @@ func (l *loader) decompress(b []byte) (out []byte, err error) {
 		return b, nil
 	case size == 0:
 		return nil, nil
-	case size < 0 || size > l.budget || l.codec == codecLZ4 && size > 255*int64(len(b)):
+	case size < 0 || size > decompressBudget(len(l.r.stream))-l.r.expanded || l.codec == codecLZ4 && size > 255*int64(len(b)):
 		return nil, fmt.Errorf("compressed buffer of %d bytes declares %d", len(b), size)
 	}
-	l.budget -= size
+	l.r.expanded += size
 	// The decoders are foreign code fed with foreign bytes.
 	defer func() {
 		if p := recover(); p != nil {

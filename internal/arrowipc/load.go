@@ -43,7 +43,6 @@ type loader struct {
 	dict    int    // next entry of the schema's dictionary fields
 	at      int    // position of the last buffer in the stream, for errors
 	codec   codec
-	budget  int64 // bytes that may still be decompressed
 
 	datas []array.Data
 	bufs  []memory.Buffer
@@ -83,7 +82,6 @@ func (l *loader) init(r *reader, m *message, rb table, nodes, columns int) (int,
 		nodes:   m.b[np : np+16*nn],
 		buffers: m.b[bp : bp+16*nb],
 		counts:  m.b[cp : cp+8*nc],
-		budget:  decompressBudget(len(m.body)),
 		datas:   make([]array.Data, nodes),
 		bufs:    make([]memory.Buffer, nb),
 		refs:    make([]*memory.Buffer, 0, nb+nodes),

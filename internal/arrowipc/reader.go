@@ -22,6 +22,8 @@ type reader struct {
 	dicts  []dictValues // one per entry of info.dicts, sharing by id
 	joined int64        // bytes copied to join dictionary deltas
 	codecs *codecs
+
+	expanded int64 // bytes decompressed so far
 }
 
 // errInternal marks a panic that was turned into an error: a defect of ours,
