@@ -129,6 +129,12 @@ func decodeRecordingInfo(s *scan, emit func(*chunk.Chunk)) {
 	if st := s.file.Statistics; st != nil {
 		s.emitStatic(emit, propertiesPath,
 			column(of("RecordingInfo", "start_time", "Timestamp"), numbersOf(arrow.PrimitiveTypes.Int64, clampTime(st.StartTime))))
+		return
+	}
+	// Without statistics the peer writes a row that says nothing.
+	row := chunk.NewTUID()
+	if c, err := chunk.Assemble(chunk.NewTUID(), propertiesPath, row[:], nil, nil); err == nil {
+		emit(c)
 	}
 }
 
