@@ -172,14 +172,11 @@ func (f *frame) sortColumns() error {
 				}
 			}
 		}
-		if !isIndex {
+		if isIndex {
+			f.indexes = append(f.indexes, i)
+		} else {
 			f.data = append(f.data, i)
-			continue
 		}
-		if f.b.Column(i).NullN() > 0 {
-			return fmt.Errorf("column %q: %w", fd.Name, ErrNullTime)
-		}
-		f.indexes = append(f.indexes, i)
 	}
 	if j := slices.Index(named, false); j >= 0 {
 		return fmt.Errorf("%w: %q", ErrNoIndex, f.opts.Indexes[j])
