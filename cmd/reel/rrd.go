@@ -20,7 +20,8 @@ func newRRDCommand() *cobra.Command {
 		Short: "Look into, check and rewrite recordings",
 		Long:  "The tool box for RRD recordings. Commands that take several inputs read standard input when none is given, and write to standard output without -o.",
 	}
-	cmd.AddCommand(newRRDMergeCommand(), newRRDFilterCommand(), newRRDRouteCommand(), newRRDMigrateCommand())
+	cmd.AddCommand(newRRDVerifyCommand(), newRRDCompareCommand(), newRRDMergeCommand(), newRRDFilterCommand(),
+		newRRDRouteCommand(), newRRDMigrateCommand())
 	return cmd
 }
 
@@ -78,7 +79,7 @@ func (f *editFlags) run(cmd *cobra.Command, args []string, operation func(o edit
 		return err
 	}
 	done := edited{Inputs: args, Output: f.output}
-	sources, closeAll, err := openSources(cmd, args)
+	sources, closeAll, err := openRecordings(cmd, args)
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (f *editFlags) run(cmd *cobra.Command, args []string, operation func(o edit
 	return err
 }
 
-func openSources(cmd *cobra.Command, paths []string) ([]*edit.Source, func() error, error) {
+func openRecordings(cmd *cobra.Command, paths []string) ([]*edit.Source, func() error, error) {
 	var sources []*edit.Source
 	closeAll := func() error {
 		var errs []error

@@ -4,10 +4,6 @@ import (
 	"context"
 	"io"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
-
 	"github.com/reelhouse/reelhouse/chunk"
 	"github.com/reelhouse/reelhouse/rrd"
 	"github.com/reelhouse/reelhouse/store"
@@ -46,19 +42,19 @@ type merger struct {
 	o       Options
 	kinds   map[rrd.StoreKind]bool
 	seen    map[rrd.StoreID]map[chunk.TUID]bool
-	visible map[rrd.StoreID]map[chunk.TUID]bool // static chunks that are kept
+	statics map[rrd.StoreID]*store.Statics
 }
 
 // findStatic reads the static chunks of all sources and finds those that are kept.
 func (m *merger) findStatic(ctx context.Context, sources []*Source) error {
-	stores := map[rrd.StoreID]*store.Memory{}
+	m.statics = map[rrd.StoreID]*store.Statics{}
 	quiet := m.o
 	quiet.Progress = nil
 	add := func(id rrd.StoreID, c *chunk.Chunk) {
-		if stores[id] == nil {
-			stores[id] = store.NewMemory()
+		if m.statics[id] == nil {
+			m.statics[id] = &store.Statics{}
 		}
-		stores[id].Insert(withoutValues(c))
+		m.statics[id].Add(c)
 	}
 	for _, s := range sources {
 		if len(s.index) > 0 && s.complete() {
@@ -96,13 +92,6 @@ func (m *merger) findStatic(ctx context.Context, sources []*Source) error {
 			return err
 		}
 	}
-	m.visible = map[rrd.StoreID]map[chunk.TUID]bool{}
-	for id, s := range stores {
-		m.visible[id] = map[chunk.TUID]bool{}
-		for _, c := range s.Chunks() {
-			m.visible[id][c.ID()] = true
-		}
-	}
 	for _, s := range sources {
 		if s.file != nil {
 			for _, id := range s.file.Stores() {
@@ -133,31 +122,6 @@ func (s *Source) complete() bool {
 		}
 	}
 	return n == len(s.index)
-}
-
-// withoutValues is a chunk that is null where the given one is, and weighs
-// nothing: which rows there are decides which static data shows.
-func withoutValues(c *chunk.Chunk) *chunk.Chunk {
-	components := make([]chunk.Component, len(c.Components()))
-	for i, m := range c.Components() {
-		offsets := memory.NewBufferBytes(make([]byte, 4*(c.NumRows()+1)))
-		valid := make([]byte, (c.NumRows()+7)/8)
-		for row := range c.NumRows() {
-			if m.Values.IsValid(row) {
-				valid[row/8] |= 1 << (row % 8)
-			}
-		}
-		data := array.NewData(arrow.ListOf(arrow.Null), c.NumRows(), []*memory.Buffer{memory.NewBufferBytes(valid), offsets},
-			[]arrow.ArrayData{array.NewNull(0).Data()}, array.UnknownNullCount, 0)
-		components[i] = chunk.Component{Descriptor: m.Descriptor, Values: array.NewListData(data)}
-	}
-	rowIDs := append([]byte(nil), c.RowIDs()...)
-	light, err := chunk.Assemble(c.ID(), c.EntityPath(), rowIDs, nil, components)
-	if err != nil {
-		// The columns are those of a chunk.
-		panic(err)
-	}
-	return light
 }
 
 func (m *merger) copyKind(ctx context.Context, s *Source, kind rrd.StoreKind, w *rrd.Writer) error {
@@ -193,7 +157,7 @@ func (m *merger) take(id rrd.StoreID, e *rrd.Entry) bool {
 		seen = map[chunk.TUID]bool{}
 		m.seen[id] = seen
 	}
-	if seen[e.ID] || e.NumRows == 0 || len(e.Components) == 0 || e.Static && !m.visible[id][e.ID] {
+	if seen[e.ID] || e.NumRows == 0 || len(e.Components) == 0 || e.Static && !(m.statics[id] != nil && m.statics[id].Shows(e.ID)) {
 		return false
 	}
 	seen[e.ID] = true
