@@ -377,6 +377,9 @@ func normal(in []chunkSummary) []chunkSummary {
 		if len(in[i].Timelines) == 0 {
 			in[i].Timelines = nil
 		}
+		if len(in[i].Components) == 0 {
+			in[i].Components = nil
+		}
 	}
 	return in
 }

@@ -64,6 +64,7 @@ func newRoot() (root *cobra.Command, started *bool) {
 	root.AddCommand(
 		newRRDCommand(),
 		newDemoCommand(),
+		newConvertCommand(),
 	)
 	started = new(bool)
 	prepare(root, started)
