@@ -35,6 +35,7 @@ type Catalog struct {
 	temp bool // dir is removed by Close
 
 	files  *fileCache
+	codec  codec
 	events events
 	stage  stage
 	live   live
@@ -299,4 +300,24 @@ func randomID(bytes int) string {
 	// crypto/rand never fails on the systems that Go supports.
 	_, _ = io.ReadFull(rand.Reader, b)
 	return hex.EncodeToString(b)
+}
+
+// Stats are numbers about a catalog.
+type Stats struct {
+	Datasets  int // without those of blueprints and assets
+	Layers    int
+	OpenFiles int
+}
+
+// Stats counts what the catalog holds.
+func (c *Catalog) Stats() Stats {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s := Stats{Layers: len(c.layers), OpenFiles: c.files.count()}
+	for _, d := range c.byID {
+		if d.entry.Kind == KindDataset {
+			s.Datasets++
+		}
+	}
+	return s
 }

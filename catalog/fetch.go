@@ -9,7 +9,6 @@ import (
 	"iter"
 	"os"
 
-
 	"github.com/reelhouse/reelhouse/chunk"
 	"github.com/reelhouse/reelhouse/internal/arrowipc"
 	"github.com/reelhouse/reelhouse/rrd"
@@ -131,7 +130,7 @@ func (c *Catalog) read(r run) (Batch, error) {
 		}
 		for _, info := range rest[:n] {
 			at := info.offset - rest[0].offset
-			m, err := current(b[at:at+int64(info.size):at+int64(info.size)], &info)
+			m, err := c.codec.current(b[at:at+int64(info.size):at+int64(info.size)], &info)
 			if err != nil {
 				return nil, c.explain(rec, f, info.offset, fmt.Errorf("chunk %v: %w", info.id, err))
 			}
@@ -175,9 +174,15 @@ func (c *Catalog) explain(rec *recording, f *os.File, at int64, err error) error
 	return fmt.Errorf("%s: offset %d: %w", rec.path, at, err)
 }
 
+// codec decodes chunks and their schemas. It remembers schemas it has seen.
+type codec struct {
+	chunks  rrd.Decoder
+	schemas arrowipc.Decoder
+}
+
 // current gives an encoded chunk in the form that clients take. The bytes are
 // kept if they are in it.
-func current(b []byte, info *chunkInfo) ([]byte, error) {
+func (c *codec) current(b []byte, info *chunkInfo) ([]byte, error) {
 	m, err := rrd.ParseArrowMsg(b)
 	if err != nil {
 		return nil, err
@@ -185,34 +190,28 @@ func current(b []byte, info *chunkInfo) ([]byte, error) {
 	if m.HasChunkID && m.ChunkID != info.id {
 		return nil, fmt.Errorf("%w: chunk %v lies there", rrd.ErrManifest, m.ChunkID)
 	}
-	if m.HasChunkID && m.Compression != rrd.CompressionUnspecified && isCurrent(&m) {
+	if m.HasChunkID && m.Compression != rrd.CompressionUnspecified && c.isCurrent(&m) {
 		return b, nil
 	}
-	c, err := decoder.Chunk(&m, nil)
+	ch, err := c.chunks.Chunk(&m, nil)
 	if err != nil {
 		return nil, err
 	}
-	if c.ID() != info.id {
-		return nil, fmt.Errorf("%w: chunk %v lies there", rrd.ErrManifest, c.ID())
+	if ch.ID() != info.id {
+		return nil, fmt.Errorf("%w: chunk %v lies there", rrd.ErrManifest, ch.ID())
 	}
-	m, err = rrd.EncodeChunk(m.Store, c, false)
+	m, err = rrd.EncodeChunk(m.Store, ch, false)
 	if err != nil {
 		return nil, err
 	}
 	return m.Append(nil), nil
 }
 
-// decoder only remembers schemas that it has seen.
-var (
-	decoder rrd.Decoder
-	schemas arrowipc.Decoder
-)
-
 const maxSchemaPrefix = 1 << 20
 
 // isCurrent tells whether a chunk was written in the current form. Only the
 // start of the payload, its schema, is looked at.
-func isCurrent(m *rrd.ArrowMsg) bool {
+func (c *codec) isCurrent(m *rrd.ArrowMsg) bool {
 	var head [8]byte
 	n, ok := payloadPrefix(m, head[:])
 	if !ok || n < len(head) || binary.LittleEndian.Uint32(head[:]) != 0xffffffff {
@@ -226,7 +225,7 @@ func isCurrent(m *rrd.ArrowMsg) bool {
 	if n, ok = payloadPrefix(m, prefix); !ok || n < size {
 		return false
 	}
-	s, err := schemas.Schema(prefix)
+	s, err := c.schemas.Schema(prefix)
 	if err != nil {
 		return false
 	}
@@ -243,4 +242,3 @@ func payloadPrefix(m *rrd.ArrowMsg, dst []byte) (n int, ok bool) {
 	}
 	return lz4Prefix(dst, m.Payload)
 }
-

@@ -211,3 +211,9 @@ func (c *fileCache) close() error {
 	}
 	return nil
 }
+
+func (c *fileCache) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open
+}

@@ -364,3 +364,21 @@ func allow(names []string) func(string) bool {
 	}
 	return func(n string) bool { return set[n] }
 }
+
+// RegisteredBatch is a table of what was registered.
+func RegisteredBatch(all []Registered) arrow.RecordBatch {
+	column := func(value func(Registered) string) []string {
+		v := make([]string, len(all))
+		for i, r := range all {
+			v[i] = value(r)
+		}
+		return v
+	}
+	f := newFrame(len(all))
+	f.strings("rerun_segment_id", column(func(r Registered) string { return r.Segment }))
+	f.strings("rerun_segment_layer", column(func(r Registered) string { return r.Layer }))
+	f.strings("rerun_segment_type", column(func(Registered) string { return "rrd" }))
+	f.strings("rerun_storage_url", column(func(r Registered) string { return r.URL }))
+	f.strings("rerun_task_id", column(func(r Registered) string { return r.Task }))
+	return f.batch()
+}
