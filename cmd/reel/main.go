@@ -65,6 +65,8 @@ func newRoot() (root *cobra.Command, started *bool) {
 		newRRDCommand(),
 		newDemoCommand(),
 		newConvertCommand(),
+		newQueryCommand(),
+		newServeCommand(),
 	)
 	started = new(bool)
 	prepare(root, started)
