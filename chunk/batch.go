@@ -16,6 +16,7 @@ var (
 	ErrMissingEntity = errors.New("missing entity path")
 	ErrColumnOrder   = errors.New("invalid column order")
 	ErrRowID         = errors.New("invalid row id column")
+	ErrKind          = errors.New("unknown column kind")
 )
 
 // ColumnKind says what a column of a chunk batch holds.
@@ -75,12 +76,13 @@ func FromRecordBatch(b arrow.RecordBatch) (*Chunk, error) {
 func (c *Chunk) readColumns(b arrow.RecordBatch) error {
 	last := ControlColumn
 	hasRowID := false
+	misplaced := -1
 	fields := b.Schema().Fields()
 	c.components = make([]Component, 0, len(fields))
 	for i, f := range fields {
 		kind := KindOf(f)
-		if kind < last {
-			return fmt.Errorf("%w: column %q", ErrColumnOrder, f.Name)
+		if kind < last && misplaced < 0 {
+			misplaced = i
 		}
 		last = kind
 		col := b.Column(i)
@@ -108,6 +110,9 @@ func (c *Chunk) readColumns(b arrow.RecordBatch) error {
 			}
 			c.times = append(c.times, t)
 		case DataColumn:
+			if name, _ := f.Metadata.GetValue(KeyKind); name != "" && name != "data" && name != "component" {
+				return fmt.Errorf("%w: %q of column %q", ErrKind, name, f.Name)
+			}
 			l, ok := col.(*array.List)
 			if !ok {
 				l = wrapEach(col)
@@ -115,6 +120,9 @@ func (c *Chunk) readColumns(b arrow.RecordBatch) error {
 			l.Retain()
 			c.components = append(c.components, Component{DescriptorOf(f), l})
 		}
+	}
+	if misplaced >= 0 {
+		return fmt.Errorf("%w: column %q", ErrColumnOrder, fields[misplaced].Name)
 	}
 	if !hasRowID {
 		return fmt.Errorf("%w: none", ErrColumnOrder)

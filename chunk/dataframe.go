@@ -51,6 +51,9 @@ type DataFrameOptions struct {
 // those with nulls that are no lists.
 func FromDataFrame(b arrow.RecordBatch, o DataFrameOptions) ([]*Chunk, error) {
 	f := frame{b: b, opts: o}
+	if err := f.sortColumns(); err != nil {
+		return nil, err
+	}
 	if text, ok := b.Schema().Metadata().GetValue(KeyID); ok {
 		if _, err := parseChunkID(text); err != nil {
 			return nil, err
@@ -59,9 +62,6 @@ func FromDataFrame(b arrow.RecordBatch, o DataFrameOptions) ([]*Chunk, error) {
 	}
 	if text, ok := b.Schema().Metadata().GetValue(KeyEntityPath); ok {
 		f.entity = ParseEntityPath(text)
-	}
-	if err := f.sortColumns(); err != nil {
-		return nil, err
 	}
 	if f.hasID && f.hasRowID && o.Indexes == nil && !o.Static && o.Entity == "" && !o.Override {
 		c, err := f.identified()
@@ -223,17 +223,21 @@ func (f *frame) chunks() ([]*Chunk, error) {
 	if len(f.indexes) == 0 && f.opts.Indexes == nil && !f.opts.Static {
 		return nil, ErrAmbiguous
 	}
+	fields := f.b.Schema().Fields()
+	for _, i := range f.indexes {
+		if _, err := TimeKindOf(fields[i].Type); err != nil {
+			return nil, fmt.Errorf("column %q: %w", fields[i].Name, err)
+		}
+	}
 	if len(f.data) == 0 {
 		return nil, ErrNoComponent
 	}
-	fields := f.b.Schema().Fields()
-	times := make([]TimeColumn, 0, len(f.indexes))
-	for _, i := range f.indexes {
-		t, err := timeColumn(fields[i], f.b.Column(i))
-		if err != nil {
+	times := make([]TimeColumn, len(f.indexes))
+	for k, i := range f.indexes {
+		var err error
+		if times[k], err = timeColumn(fields[i], f.b.Column(i)); err != nil {
 			return nil, err
 		}
-		times = append(times, t)
 	}
 	type part struct {
 		entity     EntityPath
@@ -275,7 +279,7 @@ func (f *frame) resolve(fd arrow.Field) (EntityPath, Descriptor) {
 	case f.entity != "" && !f.opts.Override:
 		return f.entity, d
 	case named && !ok && f.entity == "":
-		if d.Component == fd.Name {
+		if given, _ := fd.Metadata.GetValue(KeyComponent); given == "" {
 			d.Component = component
 		}
 		if !f.opts.Override {

@@ -2,11 +2,17 @@ package chunk_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reelhouse/reelhouse/chunk"
@@ -33,15 +39,7 @@ func TestFormatLikePeer(t *testing.T) {
 			Text string `json:"text"`
 		}
 		readJSON(t, strings.TrimSuffix(file, ".arrow")+".json", &drawings)
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		batch, err := arrowipc.Batch(data)
-		if err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		c, err := chunk.FromRecordBatch(batch)
+		c, err := chunk.FromRecordBatch(readStream(t, file))
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
@@ -73,4 +71,72 @@ func openFile(t *testing.T, path string) *os.File {
 	}
 	t.Cleanup(func() { f.Close() })
 	return f
+}
+
+// TestFromDataFrameLikePeer reads random record batches with random options.
+func TestFromDataFrameLikePeer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const count = 400
+	testkit.RunPython(t, filepath.Join("testdata", "dataframe_peer.py"), "7", strconv.Itoa(count), dir)
+	codes := map[string][]error{
+		"column_order": {chunk.ErrColumnOrder},
+		"row_id":       {chunk.ErrRowID},
+		"kind":         {chunk.ErrKind},
+		// Which fault of an index column comes first is no promise.
+		"bad_index": {chunk.ErrNullTime, chunk.ErrTimeType},
+	}
+	maps.Copy(codes, errorCodes)
+	for n := range count {
+		base := filepath.Join(dir, fmt.Sprintf("%05d", n))
+		var result struct {
+			Args   map[string]json.RawMessage `json:"args"`
+			Chunks int                        `json:"chunks"`
+			Error  string                     `json:"error"`
+		}
+		readJSON(t, base+".json", &result)
+		in := readStream(t, base+".arrow")
+		c := goldenCase{Op: "from_record_batch", Args: result.Args}
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			got, err := c.fromBatch(t, in)
+			switch {
+			case result.Error != "":
+				if !slices.ContainsFunc(codes[result.Error], func(e error) bool { return errors.Is(err, e) }) {
+					t.Errorf("error %v instead of %s; %s %v", err, result.Error, result.Args, in.Schema())
+				}
+			case err != nil:
+				t.Errorf("%v; %s %v", err, result.Args, in.Schema())
+			case len(got) != result.Chunks:
+				t.Errorf("%d chunks instead of %d; %s %v", len(got), result.Chunks, result.Args, in.Schema())
+			default:
+				for i, g := range got {
+					want, err := chunk.FromRecordBatch(readStream(t, fmt.Sprintf("%s.%d.arrow", base, i)))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if g.EntityPath() != want.EntityPath() {
+						t.Errorf("entity %s instead of %s", g.EntityPath(), want.EntityPath())
+					}
+					kept := false
+					for r := range want.NumRows() {
+						kept = kept || containsRowID(g.RowIDs(), want.RowID(r))
+					}
+					compareBatches(t, want.RecordBatch(), g.RecordBatch(), kept)
+				}
+			}
+		})
+	}
+}
+
+func readStream(t *testing.T, path string) arrow.RecordBatch {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := arrowipc.Batch(data)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return b
 }
