@@ -96,6 +96,7 @@ var lensSets = []struct {
 	lenses  map[string]lens
 }{
 	{"ros2msg", ros2Lenses},
+	{"foxglove", foxgloveLenses},
 }
 
 // lensFor returns the enabled lens for a component identifier.

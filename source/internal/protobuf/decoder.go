@@ -70,6 +70,9 @@ func (d *Decoder) Append(msg []byte) (err error) {
 	return err
 }
 
+// Truncate drops the rows from n on.
+func (d *Decoder) Truncate(n int) { d.column.Truncate(n) }
+
 // Finish returns the rows and starts over.
 func (d *Decoder) Finish() arrow.ArrayData {
 	d.hint.Note(d.column)
