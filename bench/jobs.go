@@ -106,7 +106,7 @@ func (c config) query(name, kind string, rows int, fill bool) job {
 				args = append(args, "--fill-latest-at")
 			}
 			u, err := measure(c.reel, args...)
-			u.rows = rows
+			u.Rows = rows
 			return u, err
 		},
 		peer: func(input string) (usage, error) {
@@ -154,8 +154,8 @@ func (c config) scan(folder, program, command string) (usage, error) {
 		return usage{}, err
 	}
 	u, err := processUsage(server.Process.Pid)
-	u.cpu -= before.cpu
-	u.wall, u.rows = client.wall, client.rows
+	u.CPU -= before.CPU
+	u.Wall, u.Rows = client.Wall, client.Rows
 	return u, err
 }
 

@@ -35,8 +35,13 @@ type config struct {
 }
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == "stream" {
-		exit(streamAll(os.Args[2]))
+	if len(os.Args) > 2 {
+		switch os.Args[1] { // this program as a child of itself
+		case "stream":
+			exit(streamAll(os.Args[2]))
+		case "spawn":
+			exit(spawn(os.Args[2], os.Args[3:]...))
+		}
 	}
 	var c config
 	flag.StringVar(&c.dir, "dir", "build/bench-data", "directory for inputs and outputs")
@@ -124,13 +129,13 @@ func (c config) compare(j job) error {
 			*side.usage = append(*side.usage, u)
 		}
 	}
-	if a, b := ours[0].rows, peer[0].rows; a != b {
+	if a, b := ours[0].Rows, peer[0].Rows; a != b {
 		return fmt.Errorf("ours gave %d rows, the peer %d", a, b)
 	}
 	o, p := summarize(ours), summarize(peer)
 	fmt.Printf("| %s | %d MB | %.2f | %.2f | %s | %.2f | %.2f | %s | %d | %d | %s |\n", j.name, size>>20,
-		o.cpu, p.cpu, ratio(o.cpu, p.cpu), o.wall, p.wall, ratio(o.wall, p.wall),
-		o.rss>>20, p.rss>>20, ratio(float64(o.rss), float64(p.rss)))
+		o.CPU, p.CPU, ratio(o.CPU, p.CPU), o.Wall, p.Wall, ratio(o.Wall, p.Wall),
+		o.RSS>>20, p.RSS>>20, ratio(float64(o.RSS), float64(p.RSS)))
 	return nil
 }
 

@@ -16,9 +16,10 @@ import (
 
 // usage is what one run took.
 type usage struct {
-	cpu, wall float64 // seconds
-	rss       int64   // peak resident memory, bytes
-	rows      int     // rows of the result, 0 where there is none
+	CPU  float64 // seconds of processor time
+	Wall float64 // seconds
+	RSS  int64   // peak resident memory, bytes
+	Rows int     // rows of the result, 0 where there is none
 }
 
 // summarize takes the median of times and the largest memory.
@@ -26,12 +27,12 @@ func summarize(runs []usage) usage {
 	var out usage
 	var cpus, walls []float64
 	for _, u := range runs {
-		cpus, walls = append(cpus, u.cpu), append(walls, u.wall)
-		out.rss = max(out.rss, u.rss)
+		cpus, walls = append(cpus, u.CPU), append(walls, u.Wall)
+		out.RSS = max(out.RSS, u.RSS)
 	}
 	slices.Sort(cpus)
 	slices.Sort(walls)
-	out.cpu, out.wall = cpus[len(cpus)/2], walls[len(walls)/2]
+	out.CPU, out.Wall = cpus[len(cpus)/2], walls[len(walls)/2]
 	return out
 }
 
@@ -41,23 +42,52 @@ func measure(name string, args ...string) (usage, error) {
 	return u, err
 }
 
+// measureOutput runs a program below a fresh process of this one (see spawn) and returns also what it
+// printed.
 func measureOutput(name string, args ...string) (usage, []byte, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return usage{}, nil, err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return usage{}, nil, err
+	}
+	defer r.Close()
 	var out, errs bytes.Buffer
-	cmd := exec.Command(name, args...)
+	cmd := exec.Command(self, append([]string{"spawn", name}, args...)...)
 	cmd.Env = append(os.Environ(), "RERUN_ANALYTICS=off")
 	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.ExtraFiles = []*os.File{w}
+	err = cmd.Run()
+	w.Close()
+	if err != nil {
+		return usage{}, nil, fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, errs.Bytes())
+	}
+	var u usage
+	if err := json.NewDecoder(r).Decode(&u); err != nil {
+		return usage{}, nil, err
+	}
+	return u, out.Bytes(), nil
+}
+
+// spawn runs a program and writes its usage as JSON to file descriptor 3. It runs in a process of its
+// own because the kernel counts the memory of the parent at the time of the start as the child's.
+func spawn(name string, args ...string) error {
+	cmd := exec.Command(name, args...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	started := time.Now()
 	err := cmd.Run()
 	wall := time.Since(started)
 	if err != nil {
-		return usage{}, nil, fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, errs.Bytes())
+		return err
 	}
 	state := cmd.ProcessState
-	return usage{
-		cpu:  (state.UserTime() + state.SystemTime()).Seconds(),
-		wall: wall.Seconds(),
-		rss:  state.SysUsage().(*syscall.Rusage).Maxrss << 10, // the kernel counts in KiB
-	}, out.Bytes(), nil
+	return json.NewEncoder(os.NewFile(3, "usage")).Encode(usage{
+		CPU:  (state.UserTime() + state.SystemTime()).Seconds(),
+		Wall: wall.Seconds(),
+		RSS:  state.SysUsage().(*syscall.Rusage).Maxrss << 10, // the kernel counts in KiB
+	})
 }
 
 // selfMeasured runs a program that prints its own usage as JSON.
@@ -66,15 +96,11 @@ func selfMeasured(name string, args ...string) (usage, error) {
 	if err != nil {
 		return usage{}, err
 	}
-	var u struct {
-		CPU, Wall float64
-		Rss       int64
-		Rows      int
-	}
+	var u usage
 	if err := json.Unmarshal(out, &u); err != nil {
 		return usage{}, fmt.Errorf("%w in %q", err, out)
 	}
-	return usage{cpu: u.CPU, wall: u.Wall, rss: u.Rss, rows: u.Rows}, nil
+	return u, nil
 }
 
 // processUsage returns what a running process has used so far; no wall time.
@@ -95,14 +121,14 @@ func processUsage(pid int) (usage, error) {
 	if err != nil {
 		return usage{}, err
 	}
-	u := usage{cpu: (user + system) / 100}
+	u := usage{CPU: (user + system) / 100}
 	for line := range strings.Lines(string(status)) {
 		if text, ok := strings.CutPrefix(line, "VmHWM:"); ok {
 			kib, err := strconv.ParseInt(strings.Fields(text)[0], 10, 64)
 			if err != nil {
 				return usage{}, err
 			}
-			u.rss = kib << 10
+			u.RSS = kib << 10
 		}
 	}
 	return u, nil

@@ -35,8 +35,8 @@ func streamAll(path string) error {
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(os.Stdout).Encode(map[string]any{
-		"wall": time.Since(started).Seconds(), "cpu": after.cpu - before.cpu, "rows": rows, "rss": after.rss,
+	return json.NewEncoder(os.Stdout).Encode(usage{
+		Wall: time.Since(started).Seconds(), CPU: after.CPU - before.CPU, Rows: rows, RSS: after.RSS,
 	})
 }
 
@@ -46,5 +46,5 @@ func ownUsage() (usage, error) {
 		return usage{}, err
 	}
 	seconds := func(t syscall.Timeval) float64 { return time.Duration(t.Nano()).Seconds() }
-	return usage{cpu: seconds(r.Utime) + seconds(r.Stime), rss: r.Maxrss << 10}, nil
+	return usage{CPU: seconds(r.Utime) + seconds(r.Stime), RSS: r.Maxrss << 10}, nil
 }
