@@ -1,6 +1,8 @@
 package rrd
 
 import (
+	"strings"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
@@ -145,9 +147,14 @@ func trimName(s string) string {
 	return s
 }
 
-// descriptorName is the part of a manifest column name for a descriptor.
+// descriptorName is the part of a manifest column name for a descriptor. Only
+// built-in archetypes are shortened in it.
 func descriptorName(d chunk.Descriptor) string {
-	if short := chunk.ShortName(d.Archetype); short != "" && !hasPrefixColon(d.Component, short) {
+	short := d.Archetype
+	if strings.HasPrefix(short, "rerun.") {
+		short = chunk.ShortName(short)
+	}
+	if short != "" && !hasPrefixColon(d.Component, short) {
 		return cleanName(short) + ":" + cleanName(d.Component)
 	}
 	return cleanName(d.Component)
