@@ -52,7 +52,7 @@ func (c *Catalog) load(ctx context.Context, path string, kind rrd.StoreKind) ([]
 	case errors.Is(err, rrd.ErrNotRRD), errors.Is(err, rrd.ErrOldMagic):
 		var magic [4]byte
 		n, _ := fd.ReadAt(magic[:], 0)
-		return nil, refuse(ErrInvalid, "Failed to enumerate RRD stores: Not an RRD file: expected FourCC header \"RRF2\", got %q: %w", magic[:n], err)
+		return nil, refuse(ErrInvalid, "Failed to enumerate RRD stores: Not an RRD file: expected FourCC header \"RRF2\", got %q (%s)", magic[:n], path)
 	default:
 		return nil, refuse(ErrInvalid, "Failed to enumerate RRD stores: %w", err)
 	}

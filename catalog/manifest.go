@@ -4,6 +4,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/reelhouse/reelhouse/chunk"
 	"github.com/reelhouse/reelhouse/rrd"
 )
 
@@ -42,6 +43,8 @@ func (d *Dataset) Index(segmentID string) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
+	version := metadata(chunk.KeyVersion, chunk.Version)
+	schema = arrow.NewSchema(schema.Fields(), &version)
 	batch := b.Batch()
 	f := newFrame(int(batch.NumRows()))
 	for i, field := range batch.Schema().Fields() {
