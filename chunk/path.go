@@ -1,6 +1,7 @@
 package chunk
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -160,39 +161,37 @@ func comparePart(a, b string) int {
 	return compareNatural(a, b)
 }
 
-// compareNatural compares digit runs by number and letters ignoring ASCII case;
-// only texts that are equal so far are told apart by their bytes.
+// compareNatural compares digit runs by number, or digit by digit if one of
+// them has leading zeros, and other characters one by one: letters by the
+// alphabet of ASCII and upper case before lower case.
 func compareNatural(a, b string) int {
-	i, j := 0, 0
-	for i < len(a) && j < len(b) {
-		if isDigit(a[i]) && isDigit(b[j]) {
-			si, sj := i, j
-			for i < len(a) && isDigit(a[i]) {
-				i++
-			}
-			for j < len(b) && isDigit(b[j]) {
-				j++
-			}
-			na, nb := strings.TrimLeft(a[si:i], "0"), strings.TrimLeft(b[sj:j], "0")
-			if c := len(na) - len(nb); c != 0 {
-				return c
+	for a != "" && b != "" {
+		if isDigit(a[0]) && isDigit(b[0]) {
+			na, nb := digitRun(a), digitRun(b)
+			if na[0] != '0' && nb[0] != '0' && len(na) != len(nb) {
+				return len(na) - len(nb)
 			}
 			if c := strings.Compare(na, nb); c != 0 {
 				return c
 			}
+			a, b = a[len(na):], b[len(nb):]
 			continue
 		}
-		ca, cb := lower(a[i]), lower(b[j])
-		if ca != cb {
-			return int(ca) - int(cb)
+		if a[0] != b[0] {
+			return cmp.Or(int(lower(a[0]))-int(lower(b[0])), int(a[0])-int(b[0]))
 		}
-		i++
-		j++
+		a, b = a[1:], b[1:]
 	}
-	if c := (len(a) - i) - (len(b) - j); c != 0 {
-		return c
+	return len(a) - len(b)
+}
+
+// digitRun is the digits that s begins with.
+func digitRun(s string) string {
+	n := 1
+	for n < len(s) && isDigit(s[n]) {
+		n++
 	}
-	return strings.Compare(a, b)
+	return s[:n]
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
@@ -289,6 +288,20 @@ func unicodeEscape(s string) (r rune, n int, ok bool) {
 	return rune(v), end + 1, true
 }
 
+// malformedEscape is how much after a backslash and u is taken as it stands, as
+// nothing but an escape could have begun there: up to a brace, or 8 bytes.
+func malformedEscape(s string) int {
+	for i, r := range s {
+		if i >= 8 {
+			return i
+		}
+		if r == '}' {
+			return i + 1
+		}
+	}
+	return len(s)
+}
+
 func unescapeForgiving(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
@@ -316,7 +329,9 @@ func unescapeForgiving(s string) string {
 				b.WriteRune(r)
 				i += n
 			} else {
-				b.WriteString(`\u`)
+				n := malformedEscape(s[i+1:])
+				b.WriteString(s[i-1 : i+1+n])
+				i += n
 			}
 		default:
 			b.WriteByte(c)

@@ -140,3 +140,35 @@ func readStream(t *testing.T, path string) arrow.RecordBatch {
 	}
 	return b
 }
+
+// TestEntityPathLikePeer parses random texts.
+func TestEntityPathLikePeer(t *testing.T) {
+	t.Parallel()
+	var paths [][4]any
+	if err := json.Unmarshal([]byte(testkit.RunPython(t, filepath.Join("testdata", "path_peer.py"), "3", "3000")), &paths); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range paths {
+		text, want := p[0].(string), p[1].(string)
+		// An escaped backslash before a slash: the peer takes the slash as escaped
+		// and so does not read back paths that it writes.
+		if !strings.Contains(text, `\\/`) {
+			if got := chunk.ParseEntityPath(text); string(got) != want {
+				t.Errorf("%q: %s instead of %s", text, got, want)
+			}
+		}
+		var parts []string
+		for _, part := range p[2].([]any) {
+			if part == "" { // the peer keeps empty parts, which no text can give
+				parts = nil
+				break
+			}
+			parts = append(parts, part.(string))
+		}
+		if parts != nil {
+			if got := chunk.EntityPathFromParts(parts...); string(got) != p[3].(string) {
+				t.Errorf("%q: %s instead of %s", parts, got, p[3])
+			}
+		}
+	}
+}
