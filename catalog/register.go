@@ -179,7 +179,7 @@ func recordingsBelow(dir string) ([]string, error) {
 		return nil
 	})
 	if err == nil && len(paths) == 0 {
-		err = refuse(ErrInvalid, "no RRD files found in directory %q", dir)
+		err = refuse(ErrInvalid, "no rrd files found in directory %q", dir)
 	}
 	return paths, err
 }

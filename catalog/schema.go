@@ -97,8 +97,9 @@ func mergeMetadata(a, b arrow.Metadata) arrow.Metadata {
 	return arrow.NewMetadata(keys, vals)
 }
 
-// mergeType finds the type that holds values of both: equal ones, null and
-// anything, and nested types whose parts merge.
+// mergeType finds the type that clients widen values of both to: equal ones,
+// null and anything, and lists and structs whose parts merge. Clients cannot
+// widen what is in fixed-size lists, maps, unions and dictionaries.
 func mergeType(field string, a, b arrow.DataType) (arrow.DataType, error) {
 	if a.ID() == arrow.NULL {
 		return b, nil
@@ -123,18 +124,35 @@ func mergeType(field string, a, b arrow.DataType) (arrow.DataType, error) {
 			return nil, err
 		}
 		return arrow.LargeListOfField(f), nil
-	case *arrow.FixedSizeListType:
-		b := b.(*arrow.FixedSizeListType)
-		if a.Len() != b.Len() {
-			return nil, conflict
+	case *arrow.StructType:
+		return mergeStruct(a, b.(*arrow.StructType))
+	}
+	return nil, conflict
+}
+
+// mergeStruct has the fields of both. One that is missing in either is null there.
+func mergeStruct(a, b *arrow.StructType) (arrow.DataType, error) {
+	var fields []arrow.Field
+	for _, f := range a.Fields() {
+		g, ok := b.FieldByName(f.Name)
+		if !ok {
+			f.Nullable = true
+			fields = append(fields, f)
+			continue
 		}
-		f, err := mergeField(a.ElemField(), b.ElemField())
+		merged, err := mergeField(f, g)
 		if err != nil {
 			return nil, err
 		}
-		return arrow.FixedSizeListOfField(a.Len(), f), nil
+		fields = append(fields, merged)
 	}
-	return nil, conflict
+	for _, f := range b.Fields() {
+		if _, ok := a.FieldByName(f.Name); !ok {
+			f.Nullable = true
+			fields = append(fields, f)
+		}
+	}
+	return arrow.StructOf(fields...), nil
 }
 
 // currentSchema is the merged schema of all layers; empty without any. The

@@ -21,6 +21,7 @@ func (s *cloudService) dataset(ctx context.Context) (*catalog.Dataset, error) {
 	if !ok {
 		return nil, errors.New("no call information")
 	}
+	s.live.settle(ctx)
 	id, ok, err := headerID(info)
 	if err != nil {
 		return nil, err
@@ -129,7 +130,8 @@ func segmentMessage(id *string) *common.SegmentId {
 }
 
 // FindEntries lists entries.
-func (s *cloudService) FindEntries(_ context.Context, req *cloud.FindEntriesRequest) (*cloud.FindEntriesResponse, error) {
+func (s *cloudService) FindEntries(ctx context.Context, req *cloud.FindEntriesRequest) (*cloud.FindEntriesResponse, error) {
+	s.live.settle(ctx)
 	var f catalog.Filter
 	in := req.GetFilter()
 	if in.GetId() != nil {

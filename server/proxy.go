@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
@@ -22,6 +23,9 @@ type proxyService struct {
 
 // WriteMessages takes a live stream.
 func (p *proxyService) WriteMessages(ctx context.Context, stream *connect.ClientStream[sdkcomms.WriteMessagesRequest]) (_ *sdkcomms.WriteMessagesResponse, err error) {
+	live := &p.server.live
+	live.open.Add(1)
+	defer live.open.Add(-1)
 	in := p.server.catalog.Ingest()
 	defer func() { err = errors.Join(err, in.Close()) }()
 	for stream.Receive() {
@@ -32,6 +36,7 @@ func (p *proxyService) WriteMessages(ctx context.Context, stream *connect.Client
 		if err := in.Write(ctx, kind, encoded); err != nil {
 			return nil, err
 		}
+		live.last.Store(time.Now().UnixNano())
 		p.server.metrics.received.Inc()
 	}
 	if err := stream.Err(); err != nil {

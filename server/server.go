@@ -48,6 +48,7 @@ type Server struct {
 	metrics *metrics
 	cors    corsRules
 	handler http.Handler
+	live    liveness
 
 	// stopping ends calls that would never end by themselves.
 	stopping context.Context
