@@ -23,7 +23,11 @@ func newProtobuf(s *scan, c *mcapfile.Channel) (channelDecoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	layout := protobuf.NewLayout(m)
+	layout, err := protobuf.NewLayout(m)
+	if err != nil {
+		s.warnOnce("topic %s: %v: kept raw", c.Topic, err)
+		return nil, nil
+	}
 	for _, e := range layout.Encoded {
 		switch e.Reason {
 		case protobuf.SelfReferential:

@@ -119,7 +119,11 @@ func checkFile(t *testing.T, file string, want map[string]expectation) int {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d = protobuf.NewLayout(m).NewDecoder()
+			layout, err := protobuf.NewLayout(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d = layout.NewDecoder()
 			decoders[channel.ID] = d
 			names[channel.ID] = channel.Topic + " " + m.Name + ":message"
 			order = append(order, channel.ID)

@@ -1,6 +1,7 @@
 package protobuf
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -86,13 +87,17 @@ type fieldShape struct {
 	key   *Field // of maps; the form is that of the values
 }
 
-// NewLayout lays out a message type.
-func NewLayout(m *Message) *Layout {
+// NewLayout lays out a message type. The error, which wraps [ErrDescriptor],
+// says that it has too many fields for columns.
+func NewLayout(m *Message) (*Layout, error) {
+	if len(m.Fields) > maxColumns {
+		return nil, fmt.Errorf("%w: %s has more than %d fields", ErrDescriptor, m.Name, maxColumns)
+	}
 	l := &Layout{Message: m}
 	b := layoutBuilder{layout: l, left: maxColumns}
 	l.root = b.shape(m, 2)
 	l.Type = l.root.typ
-	return l
+	return l, nil
 }
 
 type layoutBuilder struct {
@@ -118,34 +123,53 @@ var enumType = arrow.StructOf(
 // shape lays out a message whose struct stands at the given depth.
 func (b *layoutBuilder) shape(m *Message, depth int) *shape {
 	s := &shape{message: m}
-	var fields []arrow.Field
-	var done []*Oneof
+	fields := newColumnFields(len(m.Fields))
+	done := map[*Oneof]bool{}
 	before := b.left
 	for _, f := range m.Fields {
 		o := f.Oneof
 		if o == nil || len(o.Fields) < 2 {
 			fs, af := b.field(m, f, depth+1)
 			s.entries = append(s.entries, entryShape{field: fs})
-			fields = append(fields, af)
+			fields.add(af, f.Number)
 			continue
 		}
-		if slices.Contains(done, o) {
+		if done[o] {
 			continue
 		}
-		done = append(done, o)
+		done[o] = true
 		e := entryShape{oneof: o}
-		members := make([]arrow.Field, 0, len(o.Fields))
+		members := newColumnFields(len(o.Fields))
 		for _, member := range o.Fields {
 			fs, af := b.field(m, member, depth+2)
 			e.members = append(e.members, fs)
-			members = append(members, af)
+			members.add(af, member.Number)
 		}
 		s.entries = append(s.entries, e)
-		fields = append(fields, arrow.Field{Name: o.Name, Type: arrow.StructOf(members...), Nullable: true, Metadata: extension(ExtOneOf)})
+		fields.add(arrow.Field{Name: o.Name, Type: arrow.StructOf(members.list...), Nullable: true, Metadata: extension(ExtOneOf)}, f.Number)
 	}
-	s.typ = arrow.StructOf(fields...)
+	s.typ = arrow.StructOf(fields.list...)
 	s.columns = before - b.left + 1
 	return s
+}
+
+// columnFields are the fields of a struct. Names are told apart, as readers of
+// Arrow data expect them to be.
+type columnFields struct {
+	list []arrow.Field
+	used map[string]bool
+}
+
+func newColumnFields(n int) *columnFields {
+	return &columnFields{list: make([]arrow.Field, 0, n), used: make(map[string]bool, n)}
+}
+
+func (c *columnFields) add(f arrow.Field, number int32) {
+	for c.used[f.Name] {
+		f.Name = fmt.Sprintf("%s_%d", f.Name, number)
+	}
+	c.used[f.Name] = true
+	c.list = append(c.list, f)
 }
 
 // field lays out one field whose own type stands at the given depth.
