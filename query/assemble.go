@@ -21,7 +21,7 @@ const (
 // column assigns the cells of one column to the rows of a batch.
 type column struct {
 	*store.Column
-	stream   *stream // nil if static
+	stream   *stream // nil if all rows have the same cell
 	output   bool
 	empty    arrow.Array // one empty list, the cell of clears
 	static   ref         // the cell of all rows of a static column; no source: null

@@ -201,8 +201,8 @@ func newModel(chunks []*modelChunk) *model {
 }
 
 // clears reports whether a cell clears the entity.
-func (c *modelCell) clears(entity string) bool {
-	if c.name != store.ClearComponent || c.fixed {
+func (m *model) clears(c *modelCell, entity string) bool {
+	if c.name != store.ClearComponent || m.static[c.modelKey] {
 		return false
 	}
 	return c.entity == entity || strings.HasPrefix(entity, c.entity+"/") && strings.HasPrefix(c.value, "[true")
@@ -268,7 +268,7 @@ func (m *model) answer(q query.Query) (names []string, columns map[string][]stri
 			if !ok || slices.Contains(rows, v) {
 				continue
 			}
-			if slices.ContainsFunc(keys, func(k modelKey) bool { return c.modelKey == k && !m.static[k] || c.clears(k.entity) }) {
+			if slices.ContainsFunc(keys, func(k modelKey) bool { return c.modelKey == k && staticCell(k) == nil || m.clears(c, k.entity) }) {
 				rows = append(rows, v)
 			}
 		}
@@ -281,12 +281,8 @@ func (m *model) answer(q query.Query) (names []string, columns map[string][]stri
 		latest := map[string]int64{}
 		for _, k := range keys {
 			name := chunk.ColumnName(chunk.EntityPath(k.entity), k.name)
-			if m.static[k] {
-				if c := staticCell(k); c != nil {
-					add(name, c.value)
-				} else {
-					add(name, "null")
-				}
+			if c := staticCell(k); c != nil {
+				add(name, c.value)
 				continue
 			}
 			here := func(c *modelCell) bool { at, ok := c.times[q.Index]; return ok && at == v }
@@ -297,7 +293,7 @@ func (m *model) answer(q query.Query) (names []string, columns map[string][]stri
 			pick := func(when func(*modelCell) bool, withClears bool) (*modelCell, string) {
 				cell := best(func(c *modelCell) bool { return when(c) && c.modelKey == k }, newer)
 				if withClears {
-					wipe := best(func(c *modelCell) bool { return when(c) && c.clears(k.entity) }, newer)
+					wipe := best(func(c *modelCell) bool { return when(c) && m.clears(c, k.entity) }, newer)
 					if wipe != nil && (cell == nil || newer(cell, wipe)) {
 						return wipe, "[]"
 					}

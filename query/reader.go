@@ -38,17 +38,19 @@ type reader struct {
 func newReader(ctx context.Context, p *plan) (*reader, error) {
 	r := &reader{ctx: ctx, plan: p, columns: make([]*column, len(p.columns))}
 	r.refs.Store(1)
-	streams := make([]*stream, len(p.columns))
-	if p.index != nil {
-		r.sweep, streams = newSweep(p)
-	}
 	for i, c := range p.columns {
-		r.columns[i] = &column{Column: c, stream: streams[i]}
+		r.columns[i] = &column{Column: c}
 		empty, err := emptyList(c.Type)
 		if err != nil {
 			return nil, fmt.Errorf("column %q: %w", c.Name(), err)
 		}
 		r.columns[i].empty = empty
+	}
+	if err := r.loadStatic(); err != nil {
+		return nil, err
+	}
+	if p.index != nil {
+		r.sweep = newSweep(p, r.columns)
 	}
 	r.latest = make([][]int64, len(p.others))
 	for _, out := range p.output {
@@ -58,9 +60,6 @@ func newReader(ctx context.Context, p *plan) (*reader, error) {
 		case out.other >= 0 && p.index != nil:
 			r.latest[out.other] = []int64{}
 		}
-	}
-	if err := r.loadStatic(); err != nil {
-		return nil, err
 	}
 	return r, nil
 }

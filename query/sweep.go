@@ -43,9 +43,9 @@ type waitingChunk struct {
 	bytes int64
 }
 
-// newSweep assigns the entries of the view to streams. columns[i] gets
-// streams[i]; static columns get nil.
-func newSweep(p *plan) (*sweep, []*stream) {
+// newSweep assigns the entries of the view to streams, one for each column that
+// has no static cell to show in all rows.
+func newSweep(p *plan, columns []*column) *sweep {
 	s := &sweep{plan: p, last: math.MaxInt64, at: p.At}
 	first := int64(math.MinInt64)
 	if p.Range != nil {
@@ -57,7 +57,7 @@ func newSweep(p *plan) (*sweep, []*stream) {
 		s.at = s.at[min(lo, hi):hi]
 		if len(s.at) == 0 {
 			s.over = true
-			return s, make([]*stream, len(p.columns))
+			return s
 		}
 		first, s.last = s.at[0], s.at[len(s.at)-1]
 	}
@@ -70,9 +70,8 @@ func newSweep(p *plan) (*sweep, []*stream) {
 		return st
 	}
 
-	streams := make([]*stream, len(p.columns))
 	byEntity := map[chunk.EntityPath]*entityStreams{}
-	for i, c := range p.columns {
+	for i, c := range columns {
 		if p.absent != nil && p.absent[i] {
 			continue
 		}
@@ -81,11 +80,11 @@ func newSweep(p *plan) (*sweep, []*stream) {
 			e = &entityStreams{byComponent: map[string]*stream{}}
 			byEntity[c.Entity] = e
 		}
-		if !c.Static {
-			streams[i] = newStream(c.Name())
-			streams[i].typ = c.Type
-			e.byComponent[c.Component] = streams[i]
-			e.all = append(e.all, streams[i])
+		if c.static.src == nil {
+			c.stream = newStream(c.Name())
+			c.stream.typ = c.Type
+			e.byComponent[c.Component] = c.stream
+			e.all = append(e.all, c.stream)
 		}
 	}
 	// Clears give rows even where all columns are static and show nothing of them.
@@ -97,6 +96,12 @@ func newSweep(p *plan) (*sweep, []*stream) {
 	}
 
 	clears := map[chunk.EntityPath][]int{}
+	hidden := map[chunk.EntityPath]bool{} // static clears hide those in time, as all static data does
+	for i := range p.view.Schema().Components {
+		if c := &p.view.Schema().Components[i]; c.Component == store.ClearComponent && c.Static {
+			hidden[c.Entity] = true
+		}
+	}
 	for i := range entries {
 		e := &entries[i]
 		k := slices.IndexFunc(e.Times, func(t rrd.TimeRange) bool { return t.Name == p.index.Name && t.OK })
@@ -106,7 +111,7 @@ func newSweep(p *plan) (*sweep, []*stream) {
 		own := byEntity[e.Entity]
 		for j := range e.Components {
 			m := &e.Components[j]
-			if m.Component == store.ClearComponent {
+			if m.Component == store.ClearComponent && !hidden[e.Entity] {
 				clears[e.Entity] = append(clears[e.Entity], i)
 			}
 			if own == nil {
@@ -135,7 +140,7 @@ func newSweep(p *plan) (*sweep, []*stream) {
 		}
 	}
 	s.prune(first)
-	return s, streams
+	return s
 }
 
 type entityStreams struct {
