@@ -54,16 +54,9 @@ func (s *Schema) Index(name string) (chunk.Timeline, bool) {
 // IndexConflict is an [ErrTypeConflict] if chunks disagree on the kind of a timeline, else nil.
 func (s *Schema) IndexConflict(name string) error { return s.conflicts[name] }
 
-// The component that clears, and its archetype (spec/chunks.md 7.1, 7.3).
-const (
-	ClearComponent = "Clear:is_recursive"
-	clearArchetype = "rerun.archetypes.Clear"
-)
-
-// IsTombstone reports whether a component marks clears.
-func IsTombstone(d chunk.Descriptor) bool {
-	return d.Archetype == clearArchetype || d.Component == ClearComponent
-}
+// ClearComponent is the component that clears, whatever its archetype
+// (spec/chunks.md 7.1, 7.3).
+const ClearComponent = "Clear:is_recursive"
 
 // Union is the columns of all schemas. A column is static if it is in any, and
 // empty if it is in all.
@@ -105,7 +98,7 @@ func (b *schemaBuilder) add(e *rrd.Entry) {
 	}
 	for i := range e.Components {
 		m := &e.Components[i]
-		b.addColumn(&Column{Entity: e.Entity, Descriptor: m.Descriptor, Type: m.Type, Static: m.Static, Empty: m.Empty, Tombstone: IsTombstone(m.Descriptor)})
+		b.addColumn(&Column{Entity: e.Entity, Descriptor: m.Descriptor, Type: m.Type, Static: m.Static, Empty: m.Empty, Tombstone: m.Component == ClearComponent})
 	}
 }
 
