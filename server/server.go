@@ -61,6 +61,9 @@ func New(c *catalog.Catalog, opt Options) *Server {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	if s.opt.Version == "" {
+		s.opt.Version = "devel"
+	}
 	if s.opt.Grace == 0 {
 		s.opt.Grace = 10 * time.Second
 	}
