@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -173,15 +174,41 @@ func writeArrow(w io.Writer, rd array.RecordReader, limit int64, file bool) erro
 }
 
 func writeParquet(w io.Writer, rd array.RecordReader, limit int64) error {
+	schema, plain := plainDurations(rd.Schema())
 	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithCreatedBy("reel "+version()))
-	out, err := pqarrow.NewFileWriter(rd.Schema(), struct{ io.Writer }{w}, props, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
+	out, err := pqarrow.NewFileWriter(schema, struct{ io.Writer }{w}, props, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
 	if err != nil {
 		return fmt.Errorf("parquet: %w", err)
 	}
-	if _, err := batches(rd, limit, out.WriteBuffered); err != nil {
+	if _, err := batches(rd, limit, func(b arrow.RecordBatch) error { return out.WriteBuffered(plain(b)) }); err != nil {
 		return fmt.Errorf("parquet: %w", err)
 	}
 	return out.Close()
+}
+
+// plainDurations makes columns of durations, which Parquet does not have, ones
+// of integers that say their unit in metadata.
+func plainDurations(schema *arrow.Schema) (*arrow.Schema, func(arrow.RecordBatch) arrow.RecordBatch) {
+	fields := slices.Clone(schema.Fields())
+	var at []int
+	for i, f := range fields {
+		if d, ok := f.Type.(*arrow.DurationType); ok {
+			md := f.Metadata.ToMap()
+			md["duration_unit"] = d.Unit.String()
+			fields[i].Type, fields[i].Metadata = arrow.PrimitiveTypes.Int64, arrow.MetadataFrom(md)
+			at = append(at, i)
+		}
+	}
+	md := schema.Metadata()
+	plain := arrow.NewSchema(fields, &md)
+	return plain, func(b arrow.RecordBatch) arrow.RecordBatch {
+		cols := slices.Clone(b.Columns())
+		for _, i := range at {
+			d := cols[i].Data()
+			cols[i] = array.MakeFromData(array.NewData(arrow.PrimitiveTypes.Int64, d.Len(), d.Buffers(), nil, d.NullN(), d.Offset()))
+		}
+		return array.NewRecordBatch(plain, cols, b.NumRows())
+	}
 }
 
 // printColumns lists what can be asked for.

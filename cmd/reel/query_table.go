@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	minCell = 8  // characters that a column of a table is not narrowed below
-	maxCell = 40 // and not widened beyond while others lack room
+	minCell = 12 // characters that a column of a table is not narrowed below
 	sample  = 1000
 )
 
@@ -104,7 +103,7 @@ func (t *textTable) begin(out *bufio.Writer, width int) int {
 		row := make([]string, len(t.heads))
 		for i, h := range t.heads {
 			if l < len(h) {
-				row[i] = h[l]
+				row[i] = fitEnd(h[l], t.widths[i])
 			}
 		}
 		t.row(out, row, shown)
@@ -166,6 +165,19 @@ func fit(s string, width int) (string, int) {
 		at += len(cluster)
 	}
 	return s[:at] + "…", kept + 1
+}
+
+// fitEnd cuts a name at the front: paths differ at their end.
+func fitEnd(s string, width int) string {
+	if n := uniseg.StringWidth(s); n > width {
+		for n >= width && s != "" {
+			var w int
+			_, s, w, _ = uniseg.FirstGraphemeClusterInString(s, -1)
+			n -= w
+		}
+		return "…" + s
+	}
+	return s
 }
 
 // writeTable prints rows as a table laid out by the first of them. It reports
