@@ -68,32 +68,50 @@ var imageEncodings = map[string]imageEncoding{
 	"64FC1":       {0, 0, typeF64, 8, 8, true, false},
 }
 
-// size is the number of rows of an image and the bytes of each.
-func (e *imageEncoding) size(width, height uint32) (rows, row int) {
-	rows, row = int(height), int(width)*e.bytes
+// size is the number of bytes of an image without padding, and those of a row.
+func (e *imageEncoding) size(width, height uint32) (size, row int) {
+	row = int(width) * e.bytes
+	size = row * int(height)
 	if e.planar {
-		rows += (rows + 1) / 2
+		size += size / 2
 	}
-	return rows, row
+	return size, row
+}
+
+// rows is the number of rows, those of chroma included.
+func (e *imageEncoding) rows(height uint32) int {
+	if e.planar {
+		return int(height) + (int(height)+1)/2
+	}
+	return int(height)
+}
+
+// stride is the distance of rows in data; a step of 0 means that they fill it.
+func (e *imageEncoding) stride(height, step uint32, data []byte) int {
+	if rows := e.rows(height); step == 0 && rows > 0 {
+		return len(data) / rows
+	}
+	return int(step)
 }
 
 // fits tells whether the bytes of an image can be taken as they are.
 func (e *imageEncoding) fits(width, height, step uint32, data []byte, big bool) bool {
-	rows, row := e.size(width, height)
-	return len(data) <= rows*row && int(step) <= row && !(big && e.width > 1)
+	size, row := e.size(width, height)
+	return len(data) <= size && e.stride(height, step, data) <= row && !(big && e.width > 1)
 }
 
 // pack appends the pixels of an image without padding, in little-endian order.
 func (e *imageEncoding) pack(to *columnar.Fixed[uint8], width, height, step uint32, data []byte, big bool) {
-	rows, row := e.size(width, height)
+	size, row := e.size(width, height)
+	rows, stride := e.rows(height), e.stride(height, step, data)
 	from := to.Len()
-	if pad := int(step); pad > row && rows > 0 && len(data) >= (rows-1)*pad+row {
-		to.Grow(rows * row)
+	if stride > row && rows > 0 && len(data) >= (rows-1)*stride+row {
+		to.Grow(size)
 		for y := range rows {
-			to.AppendLE(data[y*pad : y*pad+row])
+			to.AppendLE(data[y*stride:][:min(row, size-y*row)])
 		}
 	} else {
-		to.AppendLE(data[:min(len(data), rows*row)])
+		to.AppendLE(data[:min(len(data), size)])
 	}
 	if big && e.width > 1 {
 		v := to.Values()[from:]

@@ -17,6 +17,7 @@ import (
 var (
 	ErrHeader = errors.New("unsupported CDR encapsulation")
 	ErrShort  = errors.New("CDR data ends early")
+	ErrBool   = errors.New("byte is not a boolean")
 )
 
 // Reader reads the fields of one message after the other. After a read beyond
@@ -93,8 +94,14 @@ func (r *Reader) Uint8() uint8 {
 	return v
 }
 
-// Bool reads a byte as a boolean; anything but zero is true.
-func (r *Reader) Bool() bool { return r.Uint8() != 0 }
+// Bool reads a boolean, a byte that is 0 or 1.
+func (r *Reader) Bool() bool {
+	v := r.Uint8()
+	if v > 1 {
+		r.Fail(fmt.Errorf("%w: %d at offset %d", ErrBool, v, r.at+3))
+	}
+	return v == 1
+}
 
 // Uint16 reads an integer.
 func (r *Reader) Uint16() uint16 {

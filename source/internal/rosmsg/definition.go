@@ -5,6 +5,7 @@ package rosmsg
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -54,8 +55,6 @@ type Field struct {
 	Shape   Shape
 	Len     int      // of an Array
 	Message *Message // of a Nested field
-	// enum says that the type is a definition of constants only.
-	enum bool
 }
 
 // Message is a resolved definition.
@@ -88,6 +87,19 @@ type spec struct {
 	constants int
 }
 
+// isEnum tells definitions that stand for a number where they are used: they
+// have only constants, of one small type.
+func (s *spec) isEnum() bool {
+	if len(s.fields) > 0 || s.constants == 0 {
+		return false
+	}
+	switch s.constType {
+	case "bool", "byte", "char", "int8", "uint8":
+		return true
+	}
+	return false
+}
+
 type rawField struct {
 	base, name string
 	shape      Shape
@@ -109,9 +121,7 @@ func Parse(name, text string) (*Message, error) {
 		if err != nil {
 			return fmt.Errorf("definition of %s: %w", current, err)
 		}
-		if _, ok := p.specs[current]; !ok {
-			p.specs[current] = s
-		}
+		p.specs[current] = s // of two with one name the last counts
 		return nil
 	}
 	header := false
@@ -140,6 +150,11 @@ func Parse(name, text string) (*Message, error) {
 	if err := flush(); err != nil {
 		return nil, err
 	}
+	for _, s := range p.specs {
+		if slices.ContainsFunc(s.fields, func(f rawField) bool { return f.base == "wstring" }) {
+			return nil, ErrWString
+		}
+	}
 	return p.message(short, 0)
 }
 
@@ -157,7 +172,6 @@ func shortName(name string) string {
 
 func parseSpec(lines []string) (*spec, error) {
 	s := &spec{}
-	seen := map[string]bool{}
 	for _, line := range lines {
 		if i := strings.IndexByte(line, '#'); i >= 0 {
 			line = line[:i]
@@ -169,9 +183,8 @@ func parseSpec(lines []string) (*spec, error) {
 		if len(tokens) < 2 {
 			return nil, fmt.Errorf("line %q has a type but no name", line)
 		}
-		name, value, isConst := strings.Cut(tokens[1], "=")
+		name, _, isConst := strings.Cut(tokens[1], "=")
 		isConst = isConst || len(tokens) > 2 && strings.HasPrefix(tokens[2], "=")
-		_ = value
 		if isConst {
 			if s.constants > 0 && s.constType != tokens[0] {
 				s.constType = ""
@@ -181,15 +194,14 @@ func parseSpec(lines []string) (*spec, error) {
 			s.constants++
 			continue
 		}
+		if strings.ContainsAny(name, "[]<>") {
+			return nil, fmt.Errorf("field name %q", name)
+		}
 		f, err := parseType(tokens[0])
 		if err != nil {
 			return nil, fmt.Errorf("field %s: %w", name, err)
 		}
 		f.name = name
-		if seen[name] {
-			return nil, fmt.Errorf("two fields called %s", name)
-		}
-		seen[name] = true
 		s.fields = append(s.fields, f)
 	}
 	return s, nil
@@ -264,8 +276,6 @@ func (p *parser) message(name string, depth int) (*Message, error) {
 		f := Field{Name: raw.name, Shape: raw.shape, Len: raw.len, Kind: primitives[raw.base]}
 		switch {
 		case f.Kind != 0:
-		case raw.base == "wstring":
-			return nil, ErrWString
 		default:
 			if err := p.resolve(&f, raw.base, name, depth); err != nil {
 				return nil, fmt.Errorf("%s.%s: %w", name, raw.name, err)
@@ -273,7 +283,7 @@ func (p *parser) message(name string, depth int) (*Message, error) {
 		}
 		m.Fields = append(m.Fields, f)
 	}
-	if len(m.Fields) == 0 {
+	if len(m.Fields) == 0 && (depth > 0 || !s.isEnum()) {
 		// As ROS fills messages without members.
 		m.Fields = append(m.Fields, Field{Name: "structure_needs_at_least_one_member", Kind: Uint8})
 	}
@@ -289,12 +299,9 @@ func (p *parser) resolve(f *Field, name, in string, depth int) error {
 			full = in[:i+1] + full
 		}
 	}
-	if s := p.specs[full]; s != nil && len(s.fields) == 0 && s.constants > 0 {
-		switch s.constType {
-		case "bool", "byte", "char", "int8", "uint8":
-			f.Kind, f.enum = primitives[s.constType], true
-			return nil
-		}
+	if s := p.specs[full]; s != nil && s.isEnum() {
+		f.Kind = primitives[s.constType]
+		return nil
 	}
 	m, err := p.message(full, depth+1)
 	if err != nil {
