@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -43,11 +44,11 @@ type liveStore struct {
 	layer   *layer
 	writers int // ingests that have written to it and have not ended
 
-	// Of the file while it is written to. base is where the stream starts: a
-	// store that is written to again gets another stream in the same file.
+	// Of the file while it is written to. end is where its footer starts once
+	// it has one: a store that is written to again loses it for a while.
 	file   *os.File
 	writer *rrd.Writer
-	base   int64
+	end    int64
 
 	fields map[liveField]arrow.DataType
 	schema *rrd.ManifestBuilder // of what made a difference to the schema
@@ -221,21 +222,46 @@ func (in *Ingest) open(s *liveStore) error {
 		}
 	}
 	if s.writer == nil {
-		f, err := os.OpenFile(s.layer.file.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
-		if err != nil {
+		if err := s.open(); err != nil {
 			return fmt.Errorf("live recording: %w", err)
 		}
-		st, err := f.Stat()
-		if err != nil {
-			return errors.Join(err, f.Close())
-		}
-		s.file, s.base = f, st.Size()
-		s.writer = rrd.NewWriter(f, rrd.WriterOptions{Workers: 1})
 	}
 	if !in.used[s] {
 		in.used[s] = true
 		s.writers++
 	}
+	return nil
+}
+
+// open opens the file for writing, behind what is there already.
+func (s *liveStore) open() error {
+	path := s.layer.file.path
+	opt := rrd.WriterOptions{Workers: 1}
+	if s.end == 0 {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return err
+		}
+		s.file, s.writer = f, rrd.NewWriter(f, opt)
+		return nil
+	}
+	old, err := rrd.Open(path, rrd.FileOptions{})
+	if err != nil {
+		return err
+	}
+	manifests, err := old.Manifests()
+	if err := errors.Join(err, old.Close()); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Seek(s.end, io.SeekStart)
+	if err := errors.Join(err, f.Truncate(s.end)); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	s.file, s.writer = f, rrd.ResumeWriter(f, opt, s.end, manifests)
 	return nil
 }
 
@@ -252,7 +278,9 @@ func (s *liveStore) finish() error {
 	if s.writer == nil {
 		return nil
 	}
-	err := errors.Join(s.writer.Close(), s.file.Close())
+	err := s.writer.Flush()
+	s.end = s.writer.Offset()
+	err = errors.Join(err, s.writer.Close(), s.file.Close())
 	s.writer, s.file = nil, nil
 	if err != nil {
 		return fmt.Errorf("live recording %s: %w", s.layer.file.path, err)
@@ -388,7 +416,7 @@ func (s *liveStore) write(m *rrd.ArrowMsg, e *rrd.Entry) error {
 	if err := s.writer.Flush(); err != nil {
 		return err
 	}
-	e.Offset = s.base + before + rrd.MessageHeaderSize
+	e.Offset = before + rrd.MessageHeaderSize
 	e.Size = uint64(s.writer.Offset() - before - rrd.MessageHeaderSize)
 	e.UncompressedSize = m.UncompressedSize
 	return nil

@@ -23,6 +23,7 @@ type running struct {
 	url     string // as clients of the real SDK take it
 	client  *http.Client
 	cloud   cloudconnect.RerunCloudServiceClient
+	stop    func()
 }
 
 func start(t testing.TB, options ...func(*server.Options)) *running {
@@ -46,7 +47,7 @@ func start(t testing.TB, options ...func(*server.Options)) *running {
 	go func() { ended <- server.New(c, opt).Serve(ctx, l) }()
 	transport := &http.Transport{Protocols: new(http.Protocols)}
 	transport.Protocols.SetUnencryptedHTTP2(true)
-	r := &running{catalog: c, base: "http://" + l.Addr().String(), url: "rerun+http://" + l.Addr().String(), client: &http.Client{Transport: transport}}
+	r := &running{catalog: c, base: "http://" + l.Addr().String(), url: "rerun+http://" + l.Addr().String(), client: &http.Client{Transport: transport}, stop: stop}
 	r.cloud = cloudconnect.NewRerunCloudServiceClient(r.client, r.base, connect.WithGRPC())
 	t.Cleanup(func() {
 		stop()
