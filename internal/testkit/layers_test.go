@@ -2,6 +2,8 @@ package testkit_test
 
 import (
 	"os/exec"
+	gopath "path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,7 +12,8 @@ import (
 
 // layers lists the folders of the module from top to bottom, as docs/architecture.md does.
 var layers = []string{
-	"bench", "cmd", "server", "catalog", "query", "store", "source", "record", "client", "rrd", "chunk", "rpc", "internal",
+	"bench", "cmd", "server", "catalog", "query", "rrd/edit", "rrd/inspect", "store", "source", "record", "client",
+	"rrd", "chunk", "rpc", "internal",
 }
 
 // A package may import its own folder and those below it.
@@ -23,11 +26,12 @@ func TestLayers(t *testing.T) {
 		t.Fatal(err)
 	}
 	rank := func(path string) int {
-		folder, _, _ := strings.Cut(strings.TrimPrefix(path, module), "/")
-		for i, layer := range layers {
-			if layer == folder {
+		folder := strings.TrimPrefix(path, module)
+		for folder != "." {
+			if i := slices.Index(layers, folder); i >= 0 {
 				return i
 			}
+			folder = gopath.Dir(folder)
 		}
 		t.Errorf("%s is in no layer: add its folder here and to docs/architecture.md", path)
 		return 0
