@@ -34,7 +34,7 @@ type Item struct {
 }
 
 // inFlight bounds the stored and decompressed bytes of chunks decoded ahead.
-const inFlight = 24 << 20
+const inFlight = 12 << 20
 
 // Chunks streams the chunks of a recording in file order. The first error ends it.
 func Chunks(ctx context.Context, r io.Reader, opt ReadOptions) iter.Seq2[*chunk.Chunk, error] {

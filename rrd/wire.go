@@ -258,15 +258,15 @@ func (m *ArrowMsg) parse(b []byte, cache storeCache) error {
 	return nil
 }
 
-// appendHead appends all that precedes the payload bytes, and appendTail all
-// that follows them.
-func (m *ArrowMsg) appendHead(b []byte) []byte {
+// appendHead appends all that precedes the bytes of a payload of the given
+// length, and appendTail all that follows them.
+func (m *ArrowMsg) appendHead(b []byte, payload int64) []byte {
 	b = appendStoreID(b, 1, m.Store)
 	b = appendUint(b, 2, uint64(max(m.Compression, CompressionNone)))
 	b = appendUint(b, 3, m.UncompressedSize)
 	b = append(b, 4<<3, 1)
 	b = protowire.AppendTag(b, 5, protowire.BytesType)
-	return protowire.AppendVarint(b, uint64(len(m.Payload)))
+	return protowire.AppendVarint(b, uint64(payload))
 }
 
 func (m *ArrowMsg) appendTail(b []byte) []byte {
@@ -281,7 +281,7 @@ func (m *ArrowMsg) appendTail(b []byte) []byte {
 
 // Append appends the encoded message to b.
 func (m *ArrowMsg) Append(b []byte) []byte {
-	return m.appendTail(append(m.appendHead(b), m.Payload...))
+	return m.appendTail(append(m.appendHead(b, int64(len(m.Payload))), m.Payload...))
 }
 
 func boolByte(v bool) byte {

@@ -32,6 +32,7 @@ type WriterOptions struct {
 // [Writer.Abort]. It is not safe for concurrent use.
 type Writer struct {
 	w       *bufio.Writer
+	under   io.Writer
 	opt     WriterOptions
 	pos     int64
 	err     error
@@ -67,7 +68,7 @@ func NewWriter(w io.Writer, opt WriterOptions) *Writer {
 	if (opt.Version == Version{}) {
 		opt.Version = CurrentVersion
 	}
-	wr := &Writer{w: bufio.NewWriterSize(w, writeBuffer), opt: opt, workers: opt.Workers,
+	wr := &Writer{w: bufio.NewWriterSize(w, writeBuffer), under: w, opt: opt, workers: opt.Workers,
 		known: map[StoreID]bool{}, builder: map[StoreID]*ManifestBuilder{}}
 	if wr.workers <= 0 {
 		wr.workers = runtime.GOMAXPROCS(0)
@@ -231,24 +232,34 @@ func (w *Writer) message(m *ArrowMsg, e *Entry) {
 	if w.err != nil {
 		return
 	}
-	head := m.appendHead(w.scratch[:0])
+	w.frame(m, int64(len(m.Payload)), func() { w.put(m.Payload) }, e)
+}
+
+// frame writes an encoded chunk whose payload of n bytes put writes.
+func (w *Writer) frame(m *ArrowMsg, n int64, put func(), e *Entry) {
+	head := m.appendHead(w.scratch[:0], n)
 	split := len(head)
 	head = m.appendTail(head)
 	w.scratch = head
-	n := int64(len(head) + len(m.Payload))
+	n += int64(len(head))
 	w.putHeader(KindArrow, n)
 	at := w.pos
 	w.put(head[:split])
-	w.put(m.Payload)
+	put()
 	w.put(head[split:])
 	if w.opt.NoFooter || w.err != nil {
 		return
 	}
 	e.Offset, e.Size, e.UncompressedSize = at, uint64(n), m.UncompressedSize
-	b := w.builder[m.Store]
+	w.note(m.Store, e)
+}
+
+// note adds a chunk to the manifest of its store.
+func (w *Writer) note(store StoreID, e *Entry) {
+	b := w.builder[store]
 	if b == nil {
-		b = NewManifestBuilder(m.Store)
-		w.builder[m.Store] = b
+		b = NewManifestBuilder(store)
+		w.builder[store] = b
 		w.order = append(w.order, b)
 	}
 	b.Add(e)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +17,9 @@ import (
 
 func newRRDCommand() *cobra.Command {
 	cmd := &cobra.Command{
+		// All of these stream: little is alive at any time, so collect garbage early.
+		PersistentPreRun: func(*cobra.Command, []string) { debug.SetMemoryLimit(64 << 20) },
+
 		Use:   "rrd",
 		Short: "Look into, check and rewrite recordings",
 		Long:  "The tool box for RRD recordings. Commands that take several inputs read standard input when none is given, and write to standard output without -o.",
@@ -139,6 +143,13 @@ type countingWriter struct {
 func (c *countingWriter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
 	c.n += int64(n)
+	return n, err
+}
+
+// ReadFrom lets the system copy between files.
+func (c *countingWriter) ReadFrom(r io.Reader) (int64, error) {
+	n, err := io.Copy(c.w, r)
+	c.n += n
 	return n, err
 }
 

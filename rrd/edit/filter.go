@@ -30,6 +30,22 @@ func Filter(ctx context.Context, sources []*Source, out io.Writer, o FilterOptio
 		decode = nil
 	}
 	for _, s := range sources {
+		if frames, current, ok := s.frames(); ok && current && decode == nil && !o.Strict {
+			take := func(_ rrd.StoreID, e *rrd.Entry) bool { return !slices.Contains(o.Entities, e.Entity) }
+			err := s.copyFrames(ctx, o.Options, frames, w, take, func(f rrd.Frame) error {
+				switch f.Kind {
+				case rrd.KindStoreInfo:
+					return w.SetStoreInfo(*f.Info)
+				case rrd.KindActivation:
+					return w.Activate(*f.Activation)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		err := s.each(ctx, o.Options, nil, decode, func(p part) error {
 			switch p.Kind {
 			case rrd.KindStoreInfo:

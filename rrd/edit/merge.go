@@ -125,21 +125,40 @@ func (s *Source) complete() bool {
 }
 
 func (m *merger) copyKind(ctx context.Context, s *Source, kind rrd.StoreKind, w *rrd.Writer) error {
+	info := func(i rrd.StoreInfo) error {
+		if i.Store.Kind != kind {
+			return nil
+		}
+		return w.SetStoreInfo(i)
+	}
+	activate := func(a rrd.Activation) error {
+		if a.Blueprint.Kind != kind {
+			return nil
+		}
+		a.MakeActive = true
+		return w.Activate(a)
+	}
+	if frames, current, ok := s.frames(); ok && current && !m.o.Strict {
+		take := func(id rrd.StoreID, e *rrd.Entry) bool { return id.Kind == kind && m.take(id, e) }
+		return s.copyFrames(ctx, m.o, frames, w, take, func(f rrd.Frame) error {
+			switch f.Kind {
+			case rrd.KindStoreInfo:
+				return info(*f.Info)
+			case rrd.KindActivation:
+				return activate(*f.Activation)
+			}
+			return nil
+		})
+	}
 	skip := func(a *rrd.ArrowMsg) bool {
 		return a.Store.Kind != kind
 	}
 	return s.each(ctx, m.o, skip, nil, func(p part) error {
 		switch p.Kind {
 		case rrd.KindStoreInfo:
-			if p.Info.Store.Kind == kind {
-				return w.SetStoreInfo(p.Info)
-			}
+			return info(p.Info)
 		case rrd.KindActivation:
-			if p.Activation.Blueprint.Kind == kind {
-				a := p.Activation
-				a.MakeActive = true
-				return w.Activate(a)
-			}
+			return activate(p.Activation)
 		case rrd.KindArrow:
 			if p.entry == nil || !m.take(p.Arrow.Store, p.entry) {
 				return nil
