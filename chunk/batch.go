@@ -77,9 +77,10 @@ func (c *Chunk) readColumns(b arrow.RecordBatch) error {
 	last := ControlColumn
 	hasRowID := false
 	misplaced := -1
-	fields := b.Schema().Fields()
-	c.components = make([]Component, 0, len(fields))
-	for i, f := range fields {
+	s := b.Schema()
+	c.components = make([]Component, 0, s.NumFields())
+	for i := range s.NumFields() {
+		f := s.Field(i)
 		kind := KindOf(f)
 		if kind < last && misplaced < 0 {
 			misplaced = i
@@ -122,10 +123,13 @@ func (c *Chunk) readColumns(b arrow.RecordBatch) error {
 		}
 	}
 	if misplaced >= 0 {
-		return fmt.Errorf("%w: column %q", ErrColumnOrder, fields[misplaced].Name)
+		return fmt.Errorf("%w: column %q", ErrColumnOrder, s.Field(misplaced).Name)
 	}
 	if !hasRowID {
-		return fmt.Errorf("%w: none", ErrColumnOrder)
+		return fmt.Errorf("%w: no row id", ErrColumnOrder)
+	}
+	if len(c.rowIDs) != 16*c.rows {
+		return fmt.Errorf("%w: %d row ids for %d rows", ErrLength, len(c.rowIDs)/16, c.rows)
 	}
 	return nil
 }

@@ -84,8 +84,9 @@ func (c *Chunk) arrange() error {
 		if m.Values.Len() != c.rows {
 			return fmt.Errorf("%w: component %q has %d rows instead of %d", ErrLength, m.Component, m.Values.Len(), c.rows)
 		}
-		for _, o := range c.components[:i] {
-			if o.Component == m.Component {
+		for j, o := range c.components[:i] {
+			// Equal ones of one archetype stand side by side.
+			if (j == i-1 || o.Archetype != m.Archetype) && o.Component == m.Component {
 				return fmt.Errorf("%w: component %q", ErrDuplicate, m.Component)
 			}
 		}
@@ -192,8 +193,7 @@ func (c *Chunk) RecordBatch() arrow.RecordBatch {
 
 // RowIDArray is an Arrow array over 16 bytes a row, without copying.
 func RowIDArray(rowIDs []byte) arrow.Array {
-	dt := &arrow.FixedSizeBinaryType{ByteWidth: 16}
-	return array.MakeFromData(array.NewData(dt, len(rowIDs)/16, []*memory.Buffer{nil, memory.NewBufferBytes(rowIDs)}, nil, 0, 0))
+	return array.MakeFromData(array.NewData(rowIDType, len(rowIDs)/16, []*memory.Buffer{nil, memory.NewBufferBytes(rowIDs)}, nil, 0, 0))
 }
 
 // SizeBytes is the size of the Arrow buffers that the rows occupy: row ids,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 
@@ -50,6 +51,9 @@ type DataFrameOptions struct {
 // one chunk. Otherwise ids are fresh. Columns are shared, not copied, but for
 // those with nulls that are no lists.
 func FromDataFrame(b arrow.RecordBatch, o DataFrameOptions) ([]*Chunk, error) {
+	if b.NumRows() > math.MaxInt32 {
+		return nil, fmt.Errorf("%w: %d rows are too many for one chunk", ErrLength, b.NumRows())
+	}
 	f := frame{b: b, opts: o}
 	if err := f.sortColumns(); err != nil {
 		return nil, err
@@ -116,8 +120,8 @@ func Partition(values arrow.Array, lengths []int) (*array.List, error) {
 			return nil, fmt.Errorf("partition: %w: row %d of %d values goes beyond the %d there are", ErrLength, i, n, values.Len())
 		}
 		end += n
-		if end > 1<<31-1 {
-			return nil, fmt.Errorf("partition: %w: more than %d values", ErrLength, 1<<31-1)
+		if end > math.MaxInt32 {
+			return nil, fmt.Errorf("partition: %w: more than %d values", ErrLength, math.MaxInt32)
 		}
 		offsets[i+1] = int32(end)
 	}

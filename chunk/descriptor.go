@@ -59,14 +59,26 @@ const (
 	tuidExt    = "rerun.datatypes.TUID"
 )
 
-// RowIDField is the field of the row id column.
-func RowIDField(sorted bool) arrow.Field {
+var (
+	rowIDType   = &arrow.FixedSizeBinaryType{ByteWidth: 16}
+	rowIDFields = [2]arrow.Field{rowIDField(), rowIDField(KeySorted, "true")}
+)
+
+func rowIDField(more ...string) arrow.Field {
 	keys := []string{keyExtMeta, keyExtName, KeyKind}
 	vals := []string{`{"namespace":"row"}`, tuidExt, "control"}
-	if sorted {
-		keys, vals = append(keys, KeySorted), append(vals, "true")
+	if len(more) > 0 {
+		keys, vals = append(keys, more[0]), append(vals, more[1])
 	}
-	return arrow.Field{Name: RowIDName, Type: &arrow.FixedSizeBinaryType{ByteWidth: 16}, Metadata: arrow.NewMetadata(keys, vals)}
+	return arrow.Field{Name: RowIDName, Type: rowIDType, Metadata: arrow.NewMetadata(keys, vals)}
+}
+
+// RowIDField is the field of the row id column.
+func RowIDField(sorted bool) arrow.Field {
+	if sorted {
+		return rowIDFields[1]
+	}
+	return rowIDFields[0]
 }
 
 // Field is the field of an index column.

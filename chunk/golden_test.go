@@ -54,8 +54,7 @@ type goldenCase struct {
 	} `json:"expect"`
 }
 
-// errorCodes are what golden data calls our errors. The peer has one name for
-// the last two, which none of the constructors mixes up.
+// errorCodes are what golden data calls our errors.
 var errorCodes = map[string][]error{
 	"ambiguous_static":             {chunk.ErrAmbiguous},
 	"static_with_index":            {chunk.ErrStaticIndex},
@@ -79,10 +78,9 @@ func TestGoldenChunks(t *testing.T) {
 		}
 		run++
 		t.Run(c.ID, func(t *testing.T) {
-			switch {
-			case c.Kind == "format":
+			if c.Kind == "format" {
 				c.checkFormat(t, root)
-			default:
+			} else {
 				c.checkConstruct(t, root)
 			}
 		})

@@ -89,7 +89,8 @@ func (c *Chunk) Slice(from, to int) *Chunk {
 	return out
 }
 
-// Take is the given rows in the given order under a fresh id. Row ids go with their rows.
+// Take is the given rows in the given order under a fresh id. Row ids go with
+// their rows, so that no row should be given twice.
 func (c *Chunk) Take(rows []int) *Chunk {
 	out := &Chunk{id: NewTUID(), entity: c.entity, rows: len(rows), rowIDs: pickRowIDs(c.rowIDs, rows), segment: c.segment}
 	out.rowsSorted = rowIDsSorted(out.rowIDs)
@@ -152,10 +153,14 @@ func Concat(chunks ...*Chunk) (*Chunk, error) {
 	if len(chunks) == 1 {
 		return first, nil
 	}
-	var rowIDs []byte
+	rows := 0
+	for _, c := range chunks {
+		rows += c.rows
+	}
+	rowIDs := make([]byte, 0, 16*rows)
 	times := slices.Clone(first.times)
 	for i := range times {
-		times[i].Times = nil
+		times[i].Times = make([]int64, 0, rows)
 	}
 	var components []Component // of each identifier, the first descriptor seen
 	for _, c := range chunks {

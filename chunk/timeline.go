@@ -28,6 +28,8 @@ var ErrTimeType = errors.New("unsupported time type")
 // ErrNullTime is wrapped by errors about nulls in an index column.
 var ErrNullTime = errors.New("null in an index column")
 
+var timestampType = &arrow.TimestampType{Unit: arrow.Nanosecond}
+
 func (k TimeKind) String() string {
 	switch k {
 	case Sequence:
@@ -46,7 +48,7 @@ func (k TimeKind) ArrowType() arrow.DataType {
 	case Duration:
 		return arrow.FixedWidthTypes.Duration_ns
 	case Timestamp:
-		return &arrow.TimestampType{Unit: arrow.Nanosecond}
+		return timestampType
 	}
 	return arrow.PrimitiveTypes.Int64
 }
