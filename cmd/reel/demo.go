@@ -78,8 +78,7 @@ func (d *demo) run(ctx context.Context) error {
 	if d.check && d.python == "" {
 		return usageErrorf("--check needs --python")
 	}
-	data := filepath.Join(d.dir, "data")
-	if err := os.MkdirAll(data, 0o755); err != nil {
+	if err := os.MkdirAll(d.dir, 0o755); err != nil {
 		return err
 	}
 	if d.recording == "" {
@@ -89,9 +88,14 @@ func (d *demo) run(ctx context.Context) error {
 		}
 	}
 	name := strings.TrimSuffix(filepath.Base(d.recording), filepath.Ext(d.recording))
+	data := filepath.Join(d.dir, name)
+	if err := os.MkdirAll(data, 0o755); err != nil {
+		return err
+	}
 
 	d.say("A recording as the robot wrote it becomes one that can be queried.")
-	if err := d.reel(ctx, "convert", d.recording, "-o", filepath.Join(data, name+".rrd")); err != nil {
+	recording := filepath.Join(data, name+".rrd")
+	if err := d.reel(ctx, "convert", d.recording, "-o", recording); err != nil {
 		return err
 	}
 
@@ -103,7 +107,7 @@ func (d *demo) run(ctx context.Context) error {
 		return err
 	}
 	url := "rerun+http://" + addr
-	if err := d.ask(ctx, url); err != nil {
+	if err := d.ask(ctx, url, recording); err != nil {
 		return err
 	}
 	if d.check {
@@ -112,10 +116,10 @@ func (d *demo) run(ctx context.Context) error {
 	}
 
 	d.say("It is being served until you press Ctrl+C. Try, in another terminal:")
-	fmt.Fprintf(d.out, `  reel query %[1]s --dataset %[2]s --index %[3]s --contents '/odom/**' --format jsonl --limit 3
-  reel rrd stats %[4]s
+	fmt.Fprintf(d.out, `  reel query %[4]s --index %[3]s --contents '/odom/**' --format jsonl --limit 3
+  reel rrd verify %[4]s
   python -c 'from rerun.catalog import CatalogClient; print(CatalogClient("%[1]s").get_dataset(name="%[2]s").schema())'
-`, url, demoDataset, demoIndex, filepath.Join(data, name+".rrd"))
+`, url, demoDataset, demoIndex, recording)
 	return <-served
 }
 
@@ -167,9 +171,9 @@ func (d *demo) serve(ctx context.Context, data string) (addr string, served <-ch
 	}
 }
 
-// ask puts the same question by the real SDK and by reel query, and in check mode compares the
-// answers.
-func (d *demo) ask(ctx context.Context, url string) error {
+// ask puts the same question to the server by the real SDK and to the file by reel query, and in
+// check mode compares the answers.
+func (d *demo) ask(ctx context.Context, url, recording string) error {
 	theirs, ours := filepath.Join(d.dir, "sdk.arrow"), filepath.Join(d.dir, "reel.arrow")
 	if d.python != "" {
 		d.say("The unmodified rerun-sdk asks for the transforms.")
@@ -185,8 +189,8 @@ func (d *demo) ask(ctx context.Context, url string) error {
 			return fmt.Errorf("python: %w", err)
 		}
 	}
-	d.say("So does reel query.")
-	query := []string{"query", url, "--dataset", demoDataset, "--index", demoIndex,
+	d.say("So does reel query, of the file itself.")
+	query := []string{"query", recording, "--index", demoIndex,
 		"--contents", demoContents, "--select", demoColumns}
 	if err := d.reel(ctx, append(query, "--limit", "5")...); err != nil {
 		return err
@@ -235,38 +239,24 @@ func compareAnswers(pathA, pathB string) (int64, error) {
 	return a.NumRows(), nil
 }
 
-// readTable reads an Arrow IPC file or stream whole.
+// readTable reads an Arrow IPC file whole.
 func readTable(path string) (arrow.Table, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	var batches []arrow.RecordBatch
-	if bytes.HasPrefix(data, []byte("ARROW1")) {
-		r, err := ipc.NewFileReader(bytes.NewReader(data))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		for i := range r.NumRecords() {
-			batch, err := r.RecordBatchAt(i)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", path, err)
-			}
-			batches = append(batches, batch)
-		}
-		return array.NewTableFromRecords(r.Schema(), batches), nil
-	}
-	r, err := ipc.NewReader(bytes.NewReader(data))
+	r, err := ipc.NewFileReader(bytes.NewReader(data))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	for r.Next() {
-		batch := r.RecordBatch()
-		batch.Retain()
+	defer r.Close()
+	var batches []arrow.RecordBatch
+	for i := range r.NumRecords() {
+		batch, err := r.RecordBatchAt(i)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
 		batches = append(batches, batch)
-	}
-	if err := r.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return array.NewTableFromRecords(r.Schema(), batches), nil
 }
