@@ -32,12 +32,13 @@ func occupancyGrid(f *fields, fail func(error)) []chunk.Component {
 	grey := imageEncoding{colorModel: modelL, datatype: typeU8}
 	rows := data.Items.(*columnar.List)
 	for i := range f.in.Len() {
+		grey.appendFormat(formats.Items.(*columnar.Struct), widths.Value(i), heights.Value(i))
+		formats.End()
 		w, h := int(widths.Value(i)), int(heights.Value(i))
 		from, to := cells.ValueOffsets(i)
 		if w*h != int(to-from) {
 			fail(fmt.Errorf("%d cells instead of %d×%d", to-from, w, h))
 			data.AppendNull()
-			formats.AppendNull()
 			continue
 		}
 		out := rows.Items.(*columnar.Fixed[uint8]).Extend(w * h)
@@ -50,8 +51,6 @@ func occupancyGrid(f *fields, fail func(error)) []chunk.Component {
 		}
 		rows.End()
 		data.End()
-		grey.appendFormat(formats.Items.(*columnar.Struct), widths.Value(i), heights.Value(i))
-		formats.End()
 	}
 	maps := make([]uint8, f.in.Len())
 	for i := range maps {
@@ -98,11 +97,11 @@ func voxelGrid(f *fields, fail func(error)) []chunk.Component {
 	colors, values := rowsOf(arrow.PrimitiveTypes.Uint32), rowsOf(arrow.PrimitiveTypes.Float32)
 	voxel := indices.Items.(*columnar.FixedList)
 	for i := range f.in.Len() {
-		w, h, depth := int(sx.Value(i)), int(sy.Value(i)), int(sz.Value(i))
+		w, h, depth := int(sx.Value(i)), int(sy.Value(i)), int(min(sz.Value(i), maxVoxelHeight))
 		from, to := columns.ValueOffsets(i)
 		bits := items.Uint32Values()[from:to]
-		if depth > maxVoxelHeight || w*h != len(bits) {
-			fail(fmt.Errorf("%d columns for %d×%d×%d voxels", len(bits), w, h, depth))
+		if w*h != len(bits) {
+			fail(fmt.Errorf("%d columns instead of %d×%d", len(bits), w, h))
 			indices.AppendNull()
 			colors.AppendNull()
 			values.AppendNull()

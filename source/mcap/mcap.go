@@ -124,7 +124,10 @@ func (o Options) check() (*settings, error) {
 		}
 		return out, nil
 	}
-	var err error
+	err := checkRange(o.Start, o.End)
+	if err != nil {
+		return nil, err
+	}
 	if s.include, err = compile("include", o.IncludeTopics); err != nil {
 		return nil, err
 	}
@@ -138,6 +141,19 @@ func (o Options) check() (*settings, error) {
 		s.Workers = runtime.GOMAXPROCS(0)
 	}
 	return s, nil
+}
+
+// checkRange refuses bounds that no log time meets.
+func checkRange(start, end *int64) error {
+	switch {
+	case start != nil && *start < 0:
+		return fmt.Errorf("%w: start time %d is negative", ErrOption, *start)
+	case end != nil && *end < 0:
+		return fmt.Errorf("%w: end time %d is negative", ErrOption, *end)
+	case start != nil && end != nil && *start >= *end:
+		return fmt.Errorf("%w: start time %d is not before end time %d", ErrOption, *start, *end)
+	}
+	return nil
 }
 
 func (s *settings) selected(decoder string) bool { return s.decoders[decoder] }
@@ -216,13 +232,17 @@ func (r *Reader) Close() error {
 	return r.closer.Close()
 }
 
-// Between is the reader with other bounds of the log time; see [Options].
-func (r *Reader) Between(start, end *int64) *Reader {
+// Between is the reader with other bounds of the log time; see [Options]. It
+// shares the file, which the original closes.
+func (r *Reader) Between(start, end *int64) (*Reader, error) {
+	if err := checkRange(start, end); err != nil {
+		return nil, err
+	}
 	opts := *r.opts
 	opts.Start, opts.End = start, end
 	out := *r
 	out.opts, out.closer = &opts, nil
-	return &out
+	return &out, nil
 }
 
 // TimeBounds are the first and the last log time of the whole file in

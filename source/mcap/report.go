@@ -90,8 +90,8 @@ func (r *report) snapshot() Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.total
-	out.Warnings = slices.Clone(out.Warnings)
-	out.Channels = nil
+	out.Warnings = append([]string{}, out.Warnings...)
+	out.Channels = []ChannelReport{}
 	for _, id := range slices.Sorted(maps.Keys(r.channels)) {
 		out.Channels = append(out.Channels, *r.channels[id])
 	}

@@ -19,7 +19,7 @@ var fixedParsers = map[string]func() fixedParser{
 	"sensor_msgs/msg/Joy":            newJoy,
 	"sensor_msgs/msg/BatteryState":   newBatteryState,
 	"sensor_msgs/msg/Range":          newRange,
-	"std_msgs/msg/Float64MultiArray": newFloat64Array,
+	"std_msgs/msg/Float64MultiArray": newFloat64MultiArray,
 	"std_msgs/msg/Float64Array":      newFloat64Array,
 	"sensor_msgs/msg/PointCloud2":    newPointCloud,
 }
@@ -299,18 +299,26 @@ func (p *rangeReading) finish(o *output) {
 	emitNames(o, "range", "min_range", "max_range")
 }
 
-// float64Array: std_msgs/msg/Float64MultiArray.
-type float64Array struct{ values doubleRows }
+// float64Array: std_msgs/msg/Float64MultiArray, and std_msgs/msg/Float64Array,
+// which has no layout.
+type float64Array struct {
+	values doubleRows
+	layout bool
+}
 
-func newFloat64Array() fixedParser { return &float64Array{newDoubleRows()} }
+func newFloat64MultiArray() fixedParser { return &float64Array{newDoubleRows(), true} }
+
+func newFloat64Array() fixedParser { return &float64Array{newDoubleRows(), false} }
 
 func (p *float64Array) parse(r *cdr.Reader) {
-	for i, n := 0, r.Count(12); i < n && r.Err() == nil; i++ { // dimensions
-		r.Text()
-		r.Uint32()
-		r.Uint32()
+	if p.layout {
+		for i, n := 0, r.Count(12); i < n && r.Err() == nil; i++ { // dimensions
+			r.Text()
+			r.Uint32()
+			r.Uint32()
+		}
+		r.Uint32() // data offset
 	}
-	r.Uint32() // data offset
 	sequence(p.values, r, (*cdr.Reader).Float64, 8)
 }
 

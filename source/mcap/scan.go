@@ -294,10 +294,10 @@ func (s *scan) selectBlocks() []*mcapfile.Block {
 
 // overlaps tells whether any time from lo to hi, both inclusive, is in range.
 func (s *scan) overlaps(lo, hi uint64) bool {
-	if start := s.opts.Start; start != nil && *start > 0 && hi < uint64(*start) {
+	if start := s.opts.Start; start != nil && hi < uint64(*start) {
 		return false
 	}
-	if end := s.opts.End; end != nil && (*end <= 0 || lo >= uint64(*end)) {
+	if end := s.opts.End; end != nil && lo >= uint64(*end) {
 		return false
 	}
 	return true

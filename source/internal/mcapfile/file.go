@@ -115,7 +115,7 @@ func Open(r io.ReaderAt, size int64, o Options) (*File, error) {
 		return f, f.scan()
 	}
 	if !complete {
-		scanned := &File{r: r, size: size, Source: Scanned}
+		scanned := &File{r: r, size: size, Source: Scanned, Warnings: f.Warnings}
 		if err := scanned.scan(); err != nil {
 			return nil, err
 		}
@@ -231,15 +231,18 @@ func (f *File) readSummary() (complete bool, err error) {
 	if err := f.readAt(b, int64(at)); err != nil {
 		return false, err
 	}
+	damaged := false
 	if crc != 0 {
 		if got := crc32.Update(crc32.ChecksumIEEE(b), crc32.IEEETable, tail[:footerLen-4]); got != crc {
-			return false, fmt.Errorf("summary: %w: %08x instead of %08x", ErrCRC, got, crc)
+			// The data says what the summary cannot be trusted with.
+			f.warnf("summary: %v: %08x instead of %08x: reading the whole file", ErrCRC, got, crc)
+			damaged = true
 		}
 	}
 	if err := f.parseSummary(b); err != nil {
 		return false, fmt.Errorf("summary at offset %d: %w", at, err)
 	}
-	return f.summaryComplete(), nil
+	return !damaged && f.summaryComplete(), nil
 }
 
 func (f *File) parseSummary(b []byte) error {
