@@ -389,7 +389,7 @@ func TestAgainstModel(t *testing.T) {
 		}
 		var view store.View = m.View()
 		if rapid.Bool().Draw(t, "lazy") {
-			view = newLazyView(view, rapid.SampledFrom([]uint64{1 << 30, 6 << 20}).Draw(t, "size"))
+			view = newLazyView(view, rapid.SampledFrom([]uint64{1 << 30, 3 << 20}).Draw(t, "size"))
 		}
 		names, want := mod.answer(q)
 		got, err := run(view, q)

@@ -15,7 +15,7 @@ import (
 
 // loadAhead bounds the encoded size of the chunks of a lazy store that one step
 // of the sweep loads.
-const loadAhead = 16 << 20
+const loadAhead = 8 << 20
 
 // sweep runs over the index values of a plan: it loads chunks as it reaches
 // them and finds the rows.
