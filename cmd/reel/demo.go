@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -41,8 +42,20 @@ type demo struct {
 	port      int
 	check     bool
 
-	cmd *cobra.Command
-	out io.Writer
+	in       io.Reader
+	out, err io.Writer // shared with the server's goroutine
+}
+
+// sharedWriter lets several goroutines write.
+type sharedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *sharedWriter) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(p)
 }
 
 const (
@@ -61,7 +74,8 @@ func newDemoCommand() *cobra.Command {
   reel demo --recording run.mcap --python .venv/bin/python`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d.cmd, d.out = cmd, cmd.OutOrStdout()
+			d.in = cmd.InOrStdin()
+			d.out, d.err = &sharedWriter{w: cmd.OutOrStdout()}, &sharedWriter{w: cmd.ErrOrStderr()}
 			return d.run(cmd.Context())
 		},
 	}
@@ -128,11 +142,11 @@ func (d *demo) say(text string) { fmt.Fprintf(d.out, "\n# %s\n", text) }
 // reel shows a command line of ours and runs it in this process.
 func (d *demo) reel(ctx context.Context, args ...string) error {
 	fmt.Fprintf(d.out, "$ reel %s\n", strings.Join(args, " "))
-	return d.quietly(ctx, d.out, args...)
+	return d.quietly(ctx, args...)
 }
 
-func (d *demo) quietly(ctx context.Context, out io.Writer, args ...string) error {
-	if code := run(ctx, args, d.cmd.InOrStdin(), out, d.cmd.ErrOrStderr()); code != 0 {
+func (d *demo) quietly(ctx context.Context, args ...string) error {
+	if code := run(ctx, args, d.in, d.out, d.err); code != 0 {
 		return fmt.Errorf("reel %s: exit code %d", args[0], code)
 	}
 	return nil
@@ -184,7 +198,7 @@ func (d *demo) ask(ctx context.Context, url, recording string) error {
 		args := []string{script, url, demoDataset, demoIndex, demoContents, demoColumns, theirs}
 		fmt.Fprintf(d.out, "$ python %s\n", strings.Join(args, " "))
 		python := exec.CommandContext(ctx, d.python, args...)
-		python.Stdout, python.Stderr = d.out, d.cmd.ErrOrStderr()
+		python.Stdout, python.Stderr = d.out, d.err
 		if err := python.Run(); err != nil {
 			return fmt.Errorf("python: %w", err)
 		}
@@ -198,7 +212,7 @@ func (d *demo) ask(ctx context.Context, url, recording string) error {
 	if !d.check {
 		return nil
 	}
-	if err := d.quietly(ctx, d.out, append(query, "--format", "arrow", "-o", ours)...); err != nil {
+	if err := d.quietly(ctx, append(query, "--format", "arrow", "-o", ours)...); err != nil {
 		return err
 	}
 	rows, err := compareAnswers(theirs, ours)
