@@ -281,3 +281,36 @@ func TestNewTUIDsIncrease(t *testing.T) {
 		t.Errorf("%d different ids", n)
 	}
 }
+
+// TestConcurrentUse is for the race detector.
+func TestConcurrentUse(t *testing.T) {
+	odd := arrow.ListOfField(arrow.Field{Name: "element", Type: arrow.PrimitiveTypes.Int64})
+	c, err := chunk.FromRecordBatch(batch(identity, rowIDs, index("frame", ints(t, "[2, 1]")), column{"v", lists(t, "[[1], null]"), nil},
+		column{"w", fromJSON(t, odd, "[null, [2, 3]]"), nil}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := c.Slice(0, 1)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for _, c := range []*chunk.Chunk{c, half} {
+				c.SizeBytes()
+				c.Format(chunk.FormatOptions{})
+				c.SortByRowID()
+				c.SortByTime("frame")
+				c.WithEntityPath("/x").Slice(0, 1).RecordBatch().Release()
+				for _, m := range c.Components() {
+					m.Values.NullN()
+				}
+				if _, err := c.WithRowIDs(c.RowIDs()); err != nil {
+					t.Error(err)
+				}
+				if _, err := chunk.Concat(half, c); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -84,7 +84,9 @@ func (c *Chunk) Slice(from, to int) *Chunk {
 	}
 	out.components = make([]Component, len(c.components))
 	for i, m := range c.components {
-		out.components[i] = Component{m.Descriptor, array.NewSlice(m.Values, int64(from), int64(to)).(*array.List)}
+		l := array.NewSlice(m.Values, int64(from), int64(to)).(*array.List)
+		l.NullN() // counts once, which readers at the same time must not do
+		out.components[i] = Component{m.Descriptor, l}
 	}
 	return out
 }
