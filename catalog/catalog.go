@@ -34,11 +34,12 @@ type Catalog struct {
 	dir  string
 	temp bool // dir is removed by Close
 
-	files  *fileCache
-	codec  codec
-	events events
-	stage  stage
-	live   live
+	files   *fileCache
+	codec   codec
+	buffers sync.Pool // of *[]byte that Fetch reads into
+	events  events
+	stage   stage
+	live    live
 
 	mu       sync.RWMutex
 	byID     map[EntryID]*Dataset // the system table is not among them

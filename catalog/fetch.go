@@ -16,12 +16,12 @@ import (
 
 const (
 	// batchBytes is how much Fetch reads at once, unless a chunk is larger.
-	batchBytes = 2 << 20
+	batchBytes = 1 << 20
 	// batchGap is how many bytes between two chunks are read and thrown away
 	// rather than read past.
 	batchGap = 16 << 10
 	// ahead is how many batches are read before they are asked for.
-	ahead = 3
+	ahead = 2
 )
 
 // Batch is a run of chunks as encoded ArrowMsg messages (spec/wire.md).
@@ -29,7 +29,8 @@ type Batch [][]byte
 
 // Fetch reads the chunks with the given keys in that order: as they stand in
 // their files where they have the current form, else migrated. It holds a few
-// batches of some megabytes, and reads ahead while the consumer is busy.
+// batches of about a megabyte, and reads ahead while the consumer is busy. The
+// memory of a batch is reused when the consumer asks for the next one.
 func (c *Catalog) Fetch(ctx context.Context, keys [][]byte) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
 		runs, err := c.plan(keys)
@@ -41,6 +42,7 @@ func (c *Catalog) Fetch(ctx context.Context, keys [][]byte) iter.Seq2[Batch, err
 		defer cancel()
 		type result struct {
 			batch Batch
+			buf   *[]byte
 			err   error
 		}
 		queue := make(chan chan result, ahead)
@@ -54,8 +56,12 @@ func (c *Catalog) Fetch(ctx context.Context, keys [][]byte) iter.Seq2[Batch, err
 					return
 				}
 				go func() {
-					b, err := c.read(r)
-					done <- result{b, err}
+					buf, ok := c.buffers.Get().(*[]byte)
+					if !ok {
+						buf = new([]byte)
+					}
+					b, err := c.read(r, buf)
+					done <- result{b, buf, err}
 				}()
 			}
 		}()
@@ -70,6 +76,7 @@ func (c *Catalog) Fetch(ctx context.Context, keys [][]byte) iter.Seq2[Batch, err
 			if !yield(r.batch, r.err) || r.err != nil {
 				return
 			}
+			c.buffers.Put(r.buf)
 		}
 		if err := ctx.Err(); err != nil {
 			yield(nil, err)
@@ -114,7 +121,8 @@ func (c *Catalog) plan(keys [][]byte) ([]run, error) {
 }
 
 // read reads the chunks of a run and checks that each is the one it should be.
-func (c *Catalog) read(r run) (Batch, error) {
+// It reads into buf, which it makes larger if it has to.
+func (c *Catalog) read(r run, buf *[]byte) (Batch, error) {
 	rec := r.layer.file
 	f, err := c.files.use(rec)
 	if err != nil {
@@ -122,14 +130,22 @@ func (c *Catalog) read(r run) (Batch, error) {
 	}
 	defer c.files.done(rec)
 	batch := make(Batch, 0, len(r.chunks))
+	space := (*buf)[:0]
+	if need := spanBytes(r.chunks); cap(space) < need {
+		space = make([]byte, 0, need)
+		*buf = space
+	}
 	for rest := r.chunks; len(rest) > 0; {
 		n := adjacent(rest)
-		b, err := readSpan(f, rest[0].offset, rest[n-1].offset+int64(rest[n-1].size))
-		if err != nil {
-			return nil, c.explain(rec, f, rest[0].offset, err)
+		from := rest[0].offset
+		at := len(space)
+		space = space[:at+int(rest[n-1].offset+int64(rest[n-1].size)-from)]
+		b := space[at:]
+		if err := readSpan(f, b, from); err != nil {
+			return nil, c.explain(rec, f, from, err)
 		}
 		for _, info := range rest[:n] {
-			at := info.offset - rest[0].offset
+			at := info.offset - from
 			m, err := c.codec.current(b[at:at+int64(info.size):at+int64(info.size)], &info)
 			if err != nil {
 				return nil, c.explain(rec, f, info.offset, fmt.Errorf("chunk %v: %w", info.id, err))
@@ -139,6 +155,17 @@ func (c *Catalog) read(r run) (Batch, error) {
 		rest = rest[n:]
 	}
 	return batch, rec.unchanged(f)
+}
+
+// spanBytes is how many bytes are read for a list of chunks.
+func spanBytes(list []chunkInfo) int {
+	total := 0
+	for len(list) > 0 {
+		n := adjacent(list)
+		total += int(list[n-1].offset + int64(list[n-1].size) - list[0].offset)
+		list = list[n:]
+	}
+	return total
 }
 
 // adjacent is the number of chunks at the start of a list that lie in a row.
@@ -154,16 +181,15 @@ func adjacent(list []chunkInfo) int {
 	return n
 }
 
-func readSpan(f io.ReaderAt, from, to int64) ([]byte, error) {
-	b := make([]byte, to-from)
+func readSpan(f io.ReaderAt, b []byte, from int64) error {
 	n, err := f.ReadAt(b, from)
 	if n == len(b) {
-		return b, nil
+		return nil
 	}
 	if err == nil || errors.Is(err, io.EOF) {
 		err = fmt.Errorf("%w: it ends at byte %d", rrd.ErrTruncated, from+int64(n))
 	}
-	return nil, err
+	return err
 }
 
 // explain tells a file that somebody wrote to from one that was broken before.

@@ -505,7 +505,7 @@ func (c *Catalog) Follow(ctx context.Context, started func() error, f func(rrd.K
 				if !c.hasLayer(m.layer) {
 					continue
 				}
-				b, err := c.read(run{m.layer, []chunkInfo{m.chunk}})
+				b, err := c.read(run{m.layer, []chunkInfo{m.chunk}}, new([]byte))
 				if err != nil {
 					return err
 				}

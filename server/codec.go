@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -18,14 +19,17 @@ type fetched struct{ chunks catalog.Batch }
 
 func (codec) Name() string { return "proto" }
 
-func (codec) Marshal(message any) ([]byte, error) {
+func (c codec) Marshal(message any) ([]byte, error) { return c.MarshalAppend(nil, message) }
+
+// MarshalAppend lets connect reuse the memory of messages that were sent.
+func (codec) MarshalAppend(b []byte, message any) ([]byte, error) {
 	switch m := message.(type) {
 	case *fetched:
-		return m.marshal(), nil
+		return m.append(b), nil
 	case proto.Message:
-		return proto.Marshal(m)
+		return proto.MarshalOptions{}.MarshalAppend(b, m)
 	}
-	return nil, fmt.Errorf("%T is not a protobuf message", message)
+	return b, fmt.Errorf("%T is not a protobuf message", message)
 }
 
 func (codec) Unmarshal(b []byte, message any) error {
@@ -38,12 +42,12 @@ func (codec) Unmarshal(b []byte, message any) error {
 
 const fieldChunks = 1 // of FetchChunksResponse
 
-func (m *fetched) marshal() []byte {
+func (m *fetched) append(b []byte) []byte {
 	n := 0
 	for _, c := range m.chunks {
 		n += protowire.SizeTag(fieldChunks) + protowire.SizeBytes(len(c))
 	}
-	b := make([]byte, 0, n)
+	b = slices.Grow(b, n)
 	for _, c := range m.chunks {
 		b = protowire.AppendTag(b, fieldChunks, protowire.BytesType)
 		b = protowire.AppendBytes(b, c)
