@@ -197,7 +197,8 @@ func RowIDArray(rowIDs []byte) arrow.Array {
 }
 
 // SizeBytes is the size of the Arrow buffers that the rows occupy: row ids,
-// times, offsets, validity and values, visible ranges only.
+// times, offsets, validity and values, visible ranges only. A list or text
+// counts one offset (spec/chunks.md 8).
 func (c *Chunk) SizeBytes() int64 {
 	c.sizeOnce.Do(func() {
 		c.size = int64(len(c.rowIDs)) + int64(8*c.rows*len(c.times))
@@ -262,7 +263,7 @@ func arraySize(d arrow.ArrayData) int64 {
 		childRange(off, off+n)
 	case *arrow.ListType, *arrow.MapType, *arrow.StringType, *arrow.BinaryType:
 		o := arrow.Int32Traits.CastFromBytes(d.Buffers()[1].Bytes())
-		size += 4 * (n + 1)
+		size += 4 * n
 		if len(d.Children()) > 0 {
 			childRange(int64(o[off]), int64(o[off+n]))
 		} else {
@@ -270,7 +271,7 @@ func arraySize(d arrow.ArrayData) int64 {
 		}
 	case *arrow.LargeListType, *arrow.LargeStringType, *arrow.LargeBinaryType:
 		o := arrow.Int64Traits.CastFromBytes(d.Buffers()[1].Bytes())
-		size += 8 * (n + 1)
+		size += 8 * n
 		if len(d.Children()) > 0 {
 			childRange(o[off], o[off+n])
 		} else {
