@@ -220,8 +220,6 @@ type stream struct {
 	err    error
 }
 
-func (s *stream) buffered() int { return len(s.values) - s.head }
-
 // rewind drops consumed events from the buffer when they are most of it.
 func (s *stream) rewind() {
 	if 2*s.head < len(s.values) || s.head == 0 {

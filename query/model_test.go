@@ -84,7 +84,7 @@ func (c *modelChunk) build(t *rapid.T) *chunk.Chunk {
 	}
 	var comps []chunk.Component
 	for _, name := range c.names {
-		dt := arrow.DataType(arrow.PrimitiveTypes.Int64)
+		var dt arrow.DataType = arrow.PrimitiveTypes.Int64
 		if name == store.ClearComponent {
 			dt = arrow.FixedWidthTypes.Boolean
 		}

@@ -240,7 +240,7 @@ func (j *job) unionCodes(want arrow.UnionType) ([]int8, error) {
 	for _, s := range j.spans {
 		if s.Src < 0 {
 			for i := range s.Len {
-				out[o+i] = int8(codes[0])
+				out[o+i] = codes[0]
 			}
 		} else {
 			copy(out[o:o+s.Len], in[s.Src][s.Start:])

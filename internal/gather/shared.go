@@ -13,7 +13,7 @@ import (
 // data, or 4 bytes of prefix, buffer number and offset.
 type view struct {
 	size   int32
-	prefix [4]byte
+	_      [4]byte
 	buf    int32
 	off    int32
 }
