@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // named zones, on machines without a zone database too
 
 	"github.com/spf13/cobra"
 )
