@@ -12,10 +12,10 @@ import (
 // view is the layout of a string view: length, then either up to 12 bytes of
 // data, or 4 bytes of prefix, buffer number and offset.
 type view struct {
-	size   int32
-	_      [4]byte
-	buf    int32
-	off    int32
+	size int32
+	_    [4]byte
+	buf  int32
+	off  int32
 }
 
 const inlineSize = 12
