@@ -195,6 +195,13 @@ func lz4Frame(c *cursor, out []byte, limit int) ([]byte, error) {
 		}
 		at := len(out)
 		dst := out[at:min(at+blockMax, limit)]
+		if len(dst) == 0 {
+			// The decoder writes to where dst points, even if it is empty.
+			if len(block) == 1 && block[0] == 0 {
+				continue
+			}
+			return out, fmt.Errorf("more than %d bytes", limit)
+		}
 		var window []byte
 		if linked {
 			window = out[max(frameStart, at-lz4Window):at]
