@@ -9,9 +9,11 @@ import (
 
 // FormatOptions choose how [Chunk.Format] draws. The zero value is the default.
 type FormatOptions struct {
-	Width    int  // of the table of rows in terminal cells; 0 means 240
-	Redact   bool // hide ids and version, for comparisons of output
-	FullKeys bool // keep the prefixes "rerun:" and "sorbet:" of metadata keys
+	Width      int  // of the table of rows in terminal cells; 0 means 240, a negative one any
+	Redact     bool // hide ids and version, for comparisons of output
+	FullKeys   bool // keep the prefixes "rerun:" and "sorbet:" of metadata keys
+	NoRows     bool // show the headers alone
+	Transposed bool // a line for each column: its name and its values, without a header
 }
 
 const (
@@ -25,34 +27,61 @@ const (
 // takes an equal share of the width at most and is wrapped.
 func (c *Chunk) Format(o FormatOptions) string {
 	b := c.RecordBatch()
+	return FormatBatch(b, metadataLines(b.Schema().Metadata(), o), o)
+}
+
+// FormatBatch draws any batch as [Chunk.Format] draws a chunk, with the given
+// lines in place of its metadata if they are not nil.
+func FormatBatch(b arrow.RecordBatch, head []string, o FormatOptions) string {
 	fields := b.Schema().Fields()
+	if head == nil {
+		head = metadataLines(b.Schema().Metadata(), o)
+	}
+	lines := []string{"METADATA:"}
+	for _, line := range head {
+		lines = append(lines, "* "+line)
+	}
 	header := make([]string, len(fields))
 	for i, f := range fields {
 		header[i] = headerText(f, o)
 	}
-	rows := make([][]string, c.rows)
+	rows := make([][]string, b.NumRows())
+	if o.NoRows {
+		rows = nil
+	}
 	for r := range rows {
 		rows[r] = make([]string, len(fields))
-		rows[r][0] = "row_" + redacted
-		if !o.Redact {
-			rows[r][0] = "row_" + c.RowID(r).String()
-		}
 	}
-	for i := 1; i < len(fields); i++ {
+	for i, f := range fields {
+		ids, err := RowIDBytes(b.Column(i))
+		isID := err == nil && trimName(f.Name) == trimName(RowIDName)
 		text := newValueText(b.Column(i).DataType())
 		for r := range rows {
-			rows[r][i] = text.value(b.Column(i), r)
+			switch {
+			case isID && o.Redact:
+				rows[r][i] = "row_" + redacted
+			case isID:
+				rows[r][i] = "row_" + TUID(ids[16*r:]).String()
+			default:
+				rows[r][i] = text.value(b.Column(i), r)
+			}
 		}
 	}
 	width := o.Width
 	if width == 0 {
 		width = defaultWidth
 	}
-	head := []string{"METADATA:"}
-	for _, line := range metadataLines(b.Schema().Metadata(), o) {
-		head = append(head, "* "+line)
+	if o.Transposed {
+		columns := make([][]string, len(fields))
+		for i, f := range fields {
+			columns[i] = []string{trimName(f.Name)}
+			for r := range rows {
+				columns[i] = append(columns[i], rows[r][i])
+			}
+		}
+		return drawBox(lines, drawTable(nil, columns, width))
 	}
-	return drawBox(head, drawTable(header, rows, width))
+	return drawBox(lines, drawTable(header, rows, width))
 }
 
 func headerText(f arrow.Field, o FormatOptions) string {

@@ -39,22 +39,32 @@ func drawBox(head, body []string) string {
 
 // drawTable lays out cells, which may have several lines, within a width.
 // Every column may take an equal share of it, in whole percents, borders and
-// padding of the cells included; what is longer is wrapped.
+// padding of the cells included; what is longer is wrapped. A negative width
+// sets no limit. The header may be nil.
 func drawTable(header []string, rows [][]string, width int) []string {
 	n := len(header)
-	share := max(0, width-n-1) * (100 / n) / 100
+	if header == nil && len(rows) > 0 {
+		n = len(rows[0])
+	}
 	widths := make([]int, n)
-	for i, cell := range header {
-		widths[i] = cellWidth(cell)
+	for i := range widths {
+		if header != nil {
+			widths[i] = cellWidth(header[i])
+		}
 		for _, r := range rows {
 			widths[i] = max(widths[i], cellWidth(r[i]))
 		}
-		widths[i] = min(widths[i], max(share-2, 1))
+		if width >= 0 {
+			share := max(0, width-n-1) * (100 / n) / 100
+			widths[i] = min(widths[i], max(share-2, 1))
+		}
 	}
 	t := table{widths: widths}
 	t.rule("┌", "─", "┬", "┐")
-	t.row(header)
-	t.rule("╞", "═", "╪", "╡")
+	if header != nil {
+		t.row(header)
+		t.rule("╞", "═", "╪", "╡")
+	}
 	for i, r := range rows {
 		if i > 0 {
 			t.rule("├", "╌", "┼", "┤")

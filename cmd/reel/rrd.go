@@ -24,7 +24,8 @@ func newRRDCommand() *cobra.Command {
 		Short: "Look into, check and rewrite recordings",
 		Long:  "The tool box for RRD recordings. Commands that take several inputs read standard input when none is given, and write to standard output without -o.",
 	}
-	cmd.AddCommand(newRRDVerifyCommand(), newRRDCompareCommand(), newRRDMergeCommand(), newRRDFilterCommand(),
+	cmd.AddCommand(newRRDStatsCommand(), newRRDPrintCommand(), newRRDVerifyCommand(), newRRDCompareCommand(),
+		newRRDMergeCommand(), newRRDFilterCommand(),
 		newRRDRouteCommand(), newRRDMigrateCommand())
 	return cmd
 }
