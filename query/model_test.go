@@ -136,8 +136,6 @@ type model struct {
 
 func newModel(chunks []*modelChunk) *model {
 	m := &model{static: map[modelKey]bool{}, full: map[modelKey]bool{}}
-	// Static chunks that newer ones hide entirely are gone.
-	newest := map[modelKey]uint64{}
 	last := func(c *modelChunk, name string) (id uint64) {
 		for i, v := range c.cells[name] {
 			if v != "null" {
@@ -146,21 +144,29 @@ func newModel(chunks []*modelChunk) *model {
 		}
 		return id
 	}
+	// Static chunks that lose all they owned to newer ones are gone.
+	owner, gone := map[modelKey]*modelChunk{}, map[*modelChunk]bool{}
 	for _, c := range chunks {
-		if len(c.times) == 0 {
-			for _, n := range c.names {
-				k := modelKey{c.entity, n}
-				newest[k] = max(newest[k], last(c, n))
+		for _, n := range c.names {
+			k := modelKey{c.entity, n}
+			old := owner[k]
+			if len(c.times) > 0 || last(c, n) == 0 || old != nil && last(old, n) > last(c, n) {
+				continue
+			}
+			owner[k] = c
+			if old == nil || slices.Contains(old.names, "Transform3D:translation") {
+				continue
+			}
+			gone[old] = true
+			for _, o := range owner {
+				if o == old {
+					delete(gone, old)
+				}
 			}
 		}
 	}
 	for _, c := range chunks {
-		if len(c.names) == 0 {
-			continue
-		}
-		if len(c.times) == 0 && !slices.ContainsFunc(c.names, func(n string) bool {
-			return strings.HasPrefix(n, "Transform3D") || last(c, n) == newest[modelKey{c.entity, n}]
-		}) {
+		if len(c.names) == 0 || gone[c] {
 			continue
 		}
 		for name := range c.times {

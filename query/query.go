@@ -52,7 +52,8 @@ type Query struct {
 	// Workers is the number of columns worked on at once; 0 means one a processor.
 	Workers int
 	// Compat reproduces what Rerun 0.41 does where this package knows better:
-	// filled cells ignore clears before the row.
+	// filled cells ignore clears before the row, and an index that is of several
+	// kinds is taken to be of the last.
 	Compat bool
 }
 
@@ -129,6 +130,9 @@ func newPlan(s *store.Schema, q Query) (*plan, error) {
 		if !ok {
 			return nil, fmt.Errorf("%w: %q", ErrUnknownIndex, q.Index)
 		}
+		if err := s.IndexConflict(q.Index); err != nil && !q.Compat {
+			return nil, err
+		}
 		p.index = &t
 		var err error
 		if p.At, err = sortedValues(q.At); err != nil {
@@ -137,9 +141,6 @@ func newPlan(s *store.Schema, q Query) (*plan, error) {
 	}
 	var fields []arrow.Field
 	for _, t := range s.Indexes {
-		if err := s.IndexConflict(t.Name); err != nil {
-			return nil, err
-		}
 		out := outputColumn{index: p.index != nil && t.Name == p.index.Name, other: -1, column: -1}
 		if !out.index {
 			out.other = len(p.others)

@@ -18,14 +18,15 @@ type Memory struct {
 	removed int  // nil chunks
 	shared  bool // views see the two slices
 	byID    map[chunk.TUID]bool
-	static  map[chunk.EntityPath][]int // positions of static chunks
-	schema  *schemaBuilder             // of all entries; nil after a removal
-	view    *memoryView                // of the current state; nil after an insert
+	static  map[chunk.TUID]*chunk.Chunk
+	owners  map[chunk.EntityPath]map[string]owner // of static components
+	schema  *schemaBuilder                        // of all entries; nil after a removal
+	view    *memoryView                           // of the current state; nil after an insert
 }
 
 // NewMemory makes a store with the given chunks inserted.
 func NewMemory(chunks ...*chunk.Chunk) *Memory {
-	m := &Memory{byID: map[chunk.TUID]bool{}, static: map[chunk.EntityPath][]int{}, schema: newSchemaBuilder()}
+	m := &Memory{byID: map[chunk.TUID]bool{}, static: map[chunk.TUID]*chunk.Chunk{}, owners: map[chunk.EntityPath]map[string]owner{}, schema: newSchemaBuilder()}
 	for _, c := range chunks {
 		m.Insert(c)
 	}
@@ -34,8 +35,8 @@ func NewMemory(chunks ...*chunk.Chunk) *Memory {
 
 // Insert adds a chunk and reports whether the store took it. A chunk without
 // rows or components or with an id that the store has seen is ignored. Rows of
-// unsorted row ids are sorted. Static chunks of which newer ones overwrite
-// every component are removed, or not taken (spec/chunks.md 7.4).
+// unsorted row ids are sorted. Static chunks that others overwrite in every
+// component are removed (spec/chunks.md 7.4).
 func (m *Memory) Insert(c *chunk.Chunk) bool {
 	if c.NumRows() == 0 || len(c.Components()) == 0 {
 		return false
@@ -55,54 +56,70 @@ func (m *Memory) Insert(c *chunk.Chunk) bool {
 	if m.schema != nil {
 		m.schema.add(&e)
 	}
-	if !c.IsStatic() {
-		return true
+	if c.IsStatic() {
+		m.static[c.ID()] = c
+		m.own(at)
 	}
-	m.static[c.EntityPath()] = append(m.static[c.EntityPath()], at)
-	m.overwrite(c.EntityPath())
-	return m.chunks[at] != nil
+	return true
 }
 
-// overwrite removes the static chunks of an entity that show in no answer.
-func (m *Memory) overwrite(entity chunk.EntityPath) {
-	newest := map[string]chunk.TUID{}
-	for _, at := range m.static[entity] {
-		for _, comp := range m.chunks[at].Components() {
-			if id, ok := lastRowID(m.chunks[at], &comp); ok && id.Compare(newest[comp.Component]) >= 0 {
-				newest[comp.Component] = id
-			}
-		}
+// own makes a static chunk the owner of those of its components that no newer
+// row has. A chunk that loses the last one to it shows in no answer any more
+// and is removed; one that never owned any stays, as it does in the reference.
+func (m *Memory) own(at int) {
+	c := m.chunks[at]
+	owners := m.owners[c.EntityPath()]
+	if owners == nil {
+		owners = map[string]owner{}
+		m.owners[c.EntityPath()] = owners
 	}
-	kept := m.static[entity][:0]
-	for _, at := range m.static[entity] {
-		if shows(m.chunks[at], newest) {
-			kept = append(kept, at)
-			continue
-		}
-		if m.shared {
-			m.chunks, m.entries, m.shared = slices.Clone(m.chunks), slices.Clone(m.entries), false
-		}
-		m.chunks[at], m.schema = nil, nil
-		m.removed++
-	}
-	m.static[entity] = kept
-}
-
-// Transforms and pinholes are read by position, not by component, so that
-// overwritten ones stay (spec/chunks.md 7.4).
-func keptForever(archetype string) bool {
-	return archetype == "rerun.archetypes.Transform3D" || archetype == "rerun.archetypes.Pinhole"
-}
-
-func shows(c *chunk.Chunk, newest map[string]chunk.TUID) bool {
 	for _, comp := range c.Components() {
 		id, ok := lastRowID(c, &comp)
-		_, other := newest[comp.Component]
-		if keptForever(comp.Archetype) || !ok && !other || ok && id == newest[comp.Component] {
+		if !ok {
+			continue
+		}
+		old, taken := owners[comp.Component]
+		if taken && id.Compare(old.row) <= 0 {
+			continue
+		}
+		owners[comp.Component] = owner{c.ID(), id}
+		if taken && !keptForever(m.static[old.chunk]) && !owns(owners, old.chunk) {
+			m.remove(old.chunk)
+		}
+	}
+}
+
+// owner is the static chunk that answers show for a component.
+type owner struct{ chunk, row chunk.TUID }
+
+func owns(owners map[string]owner, id chunk.TUID) bool {
+	for _, o := range owners {
+		if o.chunk == id {
 			return true
 		}
 	}
 	return false
+}
+
+// keptForever: transforms and pinholes stay though they are overwritten
+// (spec/chunks.md 7.4).
+func keptForever(c *chunk.Chunk) bool {
+	for _, comp := range c.Components() {
+		if comp.Archetype == "rerun.archetypes.Transform3D" || comp.Archetype == "rerun.archetypes.Pinhole" {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Memory) remove(id chunk.TUID) {
+	if m.shared {
+		m.chunks, m.entries, m.shared = slices.Clone(m.chunks), slices.Clone(m.entries), false
+	}
+	at := slices.Index(m.chunks, m.static[id])
+	m.chunks[at], m.schema = nil, nil
+	delete(m.static, id)
+	m.removed++
 }
 
 // lastRowID is the greatest id of a row that has the component.
@@ -121,13 +138,9 @@ func (m *Memory) compact() {
 		return
 	}
 	n := 0
-	clear(m.static)
 	for i, c := range m.chunks {
 		if c == nil {
 			continue
-		}
-		if c.IsStatic() {
-			m.static[c.EntityPath()] = append(m.static[c.EntityPath()], n)
 		}
 		m.chunks[n], m.entries[n] = c, m.entries[i]
 		n++

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -80,11 +81,13 @@ func TestStaticOverwrite(t *testing.T) {
 		left   int
 	}{
 		"newer":         {[]*chunk.Chunk{make1(t, "/a", []uint64{1}, nil, comp(x, 1)), make1(t, "/a", []uint64{2}, nil, comp(x, 2))}, 1},
-		"older comes":   {[]*chunk.Chunk{make1(t, "/a", []uint64{2}, nil, comp(x, 1)), make1(t, "/a", []uint64{1}, nil, comp(x, 2))}, 1},
+		"older comes":   {[]*chunk.Chunk{make1(t, "/a", []uint64{2}, nil, comp(x, 1)), make1(t, "/a", []uint64{1}, nil, comp(x, 2))}, 2},
+		"one each":      {[]*chunk.Chunk{make1(t, "/a", []uint64{2}, nil, comp(x, 1)), make1(t, "/a", []uint64{1}, nil, comp(x, 2), comp(y, 2)), make1(t, "/a", []uint64{3}, nil, comp(y, 3))}, 2},
+		"null is owned": {[]*chunk.Chunk{make1(t, "/a", []uint64{1}, nil, comp(x, 1), comp(y, -1)), make1(t, "/a", []uint64{2}, nil, comp(x, 3))}, 1},
 		"other entity":  {[]*chunk.Chunk{make1(t, "/a", []uint64{1}, nil, comp(x, 1)), make1(t, "/b", []uint64{2}, nil, comp(x, 2))}, 2},
 		"part":          {[]*chunk.Chunk{make1(t, "/a", []uint64{1}, nil, comp(x, 1), comp(y, 1)), make1(t, "/a", []uint64{2}, nil, comp(x, 2))}, 2},
 		"both parts":    {[]*chunk.Chunk{make1(t, "/a", []uint64{1}, nil, comp(x, 1), comp(y, 1)), make1(t, "/a", []uint64{2}, nil, comp(x, 2)), make1(t, "/a", []uint64{3}, nil, comp(y, 2))}, 2},
-		"null is newer": {[]*chunk.Chunk{make1(t, "/a", []uint64{1}, nil, comp(x, 1)), make1(t, "/a", []uint64{2}, nil, comp(x, -1))}, 1},
+		"null is newer": {[]*chunk.Chunk{make1(t, "/a", []uint64{1}, nil, comp(x, 1)), make1(t, "/a", []uint64{2}, nil, comp(x, -1))}, 2},
 		"transform":     {[]*chunk.Chunk{make1(t, "/a", []uint64{1}, nil, comp(tr, 1)), make1(t, "/a", []uint64{2}, nil, comp(tr, 2))}, 2},
 		"temporal":      {[]*chunk.Chunk{make1(t, "/a", []uint64{1}, []int64{1}, comp(x, 1)), make1(t, "/a", []uint64{2}, nil, comp(x, 2))}, 2},
 	} {
@@ -198,7 +201,7 @@ func TestLazyAgainstMemory(t *testing.T) {
 				continue
 			}
 			again := store.NewMemory()
-			for i, c := range chunks {
+			for i, c := range slices.Backward(chunks) { // in file order
 				if e := r.Entries()[all[i]]; c.ID() != e.ID || c.NumRows() != int(e.NumRows) {
 					t.Errorf("%s: chunk %s is not the one of its entry", path, c.ID())
 				}
