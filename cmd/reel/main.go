@@ -68,6 +68,7 @@ func newRoot() (root *cobra.Command, started *bool) {
 		newConvertCommand(),
 		newQueryCommand(),
 		newServeCommand(),
+		newCatalogCommand(),
 	)
 	started = new(bool)
 	prepare(root, started)
