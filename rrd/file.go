@@ -17,6 +17,11 @@ import (
 type FileOptions struct {
 	Name   string       // for errors; Open takes the path
 	Report func(*Error) // told of faults that are passed over in files without a footer
+
+	// Partial takes a file that is damaged or cut off for what can be read of
+	// it. Report is told of the fault, and files without a good footer are read
+	// from front to back.
+	Partial bool
 }
 
 // File is a recording with random access. Its methods may be used concurrently.
@@ -80,6 +85,9 @@ func NewFile(r io.ReaderAt, size int64, opt FileOptions) (*File, error) {
 	}
 	for end := size; end > 0; {
 		seg, err := f.lastSegment(end)
+		if f.passOver(err) {
+			seg, err = segment{base: 0, end: end}, f.scanInfos(0, end)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -96,6 +104,18 @@ func (f *File) Close() error {
 		return nil
 	}
 	return f.closer.Close()
+}
+
+// passOver reports a fault of the file if it is to be read all the same.
+func (f *File) passOver(err error) bool {
+	var fe *Error
+	if !f.opt.Partial || !errors.As(err, &fe) {
+		return false
+	}
+	if f.opt.Report != nil {
+		f.opt.Report(fe)
+	}
+	return true
 }
 
 func (f *File) fault(at int64, part Part, err error) error {
@@ -207,6 +227,8 @@ func (f *File) scanInfos(from, to int64) error {
 			if f.opt.Report != nil {
 				f.opt.Report(fe)
 			}
+		case f.opt.Partial && errors.As(err, &fe):
+			return nil // [File.Index] comes to the same place and reports it
 		default:
 			return err
 		}
@@ -328,6 +350,9 @@ func (f *File) scanManifests(ctx context.Context, s segment) ([]*Manifest, error
 				f.opt.Report(fe)
 			}
 			continue
+		}
+		if f.passOver(err) {
+			break
 		}
 		if err != nil {
 			return nil, err

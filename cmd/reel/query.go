@@ -279,7 +279,7 @@ func openViews(ctx context.Context, cmd *cobra.Command, path string, s *sources)
 	if strings.EqualFold(filepath.Ext(path), ".mcap") {
 		return openMCAP(ctx, cmd, path, s)
 	}
-	f, err := rrd.Open(path, rrd.FileOptions{Report: reportTo(cmd)})
+	f, err := rrd.Open(path, rrd.FileOptions{Report: reportTo(cmd), Partial: true})
 	if err != nil {
 		return nil, err
 	}
