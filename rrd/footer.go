@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"github.com/OneOfOne/xxhash"
-	"github.com/pierrec/lz4/v4"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/reelhouse/reelhouse/internal/arrowipc"
+	"github.com/reelhouse/reelhouse/internal/lz4block"
 )
 
 func footerChecksum(payload []byte) uint32 { return xxhash.Checksum32S(payload, footerSeed) }
@@ -151,8 +151,8 @@ func parseDataframePart(b []byte) ([]byte, error) {
 func appendDataframePart(b, stream []byte, compress bool) []byte {
 	payload, c := stream, CompressionNone
 	if compress {
-		block := make([]byte, lz4.CompressBlockBound(len(stream)))
-		if n, err := lz4.CompressBlock(stream, block, nil); err == nil && n > 0 && n < len(stream) {
+		block := make([]byte, len(stream))
+		if n := lz4block.Compress(stream, block); n > 0 && n < len(stream) {
 			payload, c = block[:n], CompressionLZ4
 		}
 	}

@@ -8,10 +8,9 @@ import (
 	"io"
 	"runtime"
 
-	"github.com/pierrec/lz4/v4"
-
 	"github.com/reelhouse/reelhouse/chunk"
 	"github.com/reelhouse/reelhouse/internal/arrowipc"
+	"github.com/reelhouse/reelhouse/internal/lz4block"
 )
 
 // WriterOptions are the options of a [Writer]. The zero value writes what the
@@ -359,7 +358,7 @@ func (w *Writer) footer() {
 // encoder turns chunks into messages.
 type encoder struct {
 	compress bool
-	lz4      lz4.Compressor
+	lz4      lz4block.Compressor
 }
 
 func (enc *encoder) encode(t *encodeTask, entry bool) {
@@ -379,8 +378,8 @@ func (enc *encoder) encode(t *encodeTask, entry bool) {
 	}
 	block := payloads.get(len(stream))
 	block = block[:len(stream)]
-	n, err := enc.lz4.CompressBlock(stream, block)
-	if err != nil || n == 0 || n >= len(stream)-len(stream)/64 {
+	n := enc.lz4.Compress(stream, block[:len(stream)-len(stream)/64])
+	if n == 0 {
 		payloads.put(block)
 		return
 	}
@@ -413,7 +412,7 @@ func (enc *encoder) shrinks(stream []byte) bool {
 	defer payloads.put(block)
 	for i := range 5 {
 		at := (len(stream) - probeSize) / 4 * i
-		if n, err := enc.lz4.CompressBlock(stream[at:at+probeSize], block); err == nil && n > 0 {
+		if enc.lz4.Compress(stream[at:at+probeSize], block) > 0 {
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 
 	"github.com/reelhouse/reelhouse/internal/arrowipc"
+	"github.com/reelhouse/reelhouse/internal/lz4block"
 	"github.com/reelhouse/reelhouse/rpc/common"
 )
 
@@ -18,8 +19,8 @@ func encodeFrame(b arrow.RecordBatch) (*common.DataframePart, error) {
 	}
 	p := &common.DataframePart{EncoderVersion: common.EncoderVersion_ENCODER_VERSION_V0, Payload: stream,
 		Compression: common.Compression_COMPRESSION_NONE, UncompressedSize: uint64(len(stream))}
-	block := make([]byte, lz4.CompressBlockBound(len(stream)))
-	if n, err := lz4.CompressBlock(stream, block, nil); err == nil && n > 0 && n < len(stream) {
+	block := make([]byte, len(stream))
+	if n := lz4block.Compress(stream, block); n > 0 && n < len(stream) {
 		p.Payload, p.Compression = block[:n:n], common.Compression_COMPRESSION_LZ4
 	}
 	return p, nil
