@@ -21,8 +21,6 @@ const (
 	KindAsset     Kind = 6 // a data set of assets
 )
 
-func (k Kind) isDataset() bool { return k == KindDataset || k == KindBlueprint || k == KindAsset }
-
 // Entry is what every entry has.
 type Entry struct {
 	ID               EntryID

@@ -293,7 +293,7 @@ func guessType(raw json.RawMessage) arrow.DataType {
 	if d.Decode(&values) != nil || len(values) == 0 {
 		return arrow.Null
 	}
-	dt := arrow.DataType(arrow.PrimitiveTypes.Int64)
+	dt := arrow.PrimitiveTypes.Int64
 	for _, v := range values {
 		switch v := v.(type) {
 		case string:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -361,7 +362,10 @@ func (r *replay) call(method protoreflect.MethodDescriptor, req proto.Message, m
 		messages = append(messages, m)
 	}
 	if err := stream.Err(); err != nil {
-		ce := err.(*connect.Error)
+		var ce *connect.Error
+		if !errors.As(err, &ce) {
+			r.t.Fatal(err)
+		}
 		return messages, codes[ce.Code()], ce.Message()
 	}
 	return messages, "OK", ""

@@ -187,7 +187,7 @@ func (c *converter) input(ctx context.Context, path string) (convertedInput, err
 	if err != nil {
 		return in, err
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	head := make([]byte, 8)
 	n, err := file.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -251,7 +251,7 @@ func (l *loader) indices(dt *arrow.DictionaryType, n, nulls int, valid *memory.B
 	if err != nil {
 		return nil, err
 	}
-	ok := true
+	var ok bool
 	switch w {
 	case 1:
 		b, ok = checkIndices[uint8](b, dict.Len(), valid)

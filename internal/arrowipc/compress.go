@@ -69,8 +69,10 @@ func (l *loader) decompress(b []byte) (out []byte, err error) {
 		}
 		// The end of the frame holds its checksum.
 		var more [1]byte
-		if n, err := c.lz4.Read(more[:]); n != 0 || err != io.EOF {
-			return nil, fmt.Errorf("decompressing LZ4: data behind the declared %d bytes (%v)", size, err)
+		if n, err := c.lz4.Read(more[:]); n != 0 || err == nil {
+			return nil, fmt.Errorf("decompressing LZ4: data behind the declared %d bytes", size)
+		} else if err != io.EOF {
+			return nil, fmt.Errorf("decompressing LZ4: behind the declared %d bytes: %w", size, err)
 		}
 		return out, nil
 	}

@@ -50,15 +50,6 @@ func evenOffsets(n, size int) []int32 {
 // oneRow makes all values one list.
 func oneRow(values arrow.Array) *array.List { return listOf(values, []int32{0, int32(values.Len())}) }
 
-// repeated is the same single value in each of n rows.
-func repeated(n int, fill func() columnar.Column) *array.List {
-	var c columnar.Column
-	for range n {
-		c = fill()
-	}
-	return listOfOne(columnar.Array(c))
-}
-
 // texts is a list of one string a row.
 func texts(v ...string) *array.List {
 	c := columnar.MustNew[*columnar.Bytes](arrow.BinaryTypes.String)

@@ -185,11 +185,11 @@ func foxStamps(in *array.Struct) ([]int64, error) {
 	}
 	seconds, err := pick[*array.Int64](s, "seconds")
 	if err != nil {
-		return nil, fmt.Errorf("seconds of the timestamp: %v", err)
+		return nil, fmt.Errorf("seconds of the timestamp: %w", err)
 	}
 	nanos, err := pick[*array.Int32](s, "nanos")
 	if err != nil {
-		return nil, fmt.Errorf("nanoseconds of the timestamp: %v", err)
+		return nil, fmt.Errorf("nanoseconds of the timestamp: %w", err)
 	}
 	out := make([]int64, s.Len())
 	for i := range out {
@@ -378,7 +378,7 @@ func (f *fox) cameraMatrix() (*array.List, error) {
 	for i := range ks.Len() {
 		from, to := ks.ValueOffsets(i)
 		if to-from != 9 {
-			return nil, fmt.Errorf("K has %d elements instead of 9", to-from)
+			return nil, fmt.Errorf("camera matrix K has %d elements instead of 9", to-from)
 		}
 		appendMatrix(rows, values[from:to])
 	}

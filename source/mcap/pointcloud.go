@@ -45,7 +45,6 @@ type cloudSegment struct {
 	from   int // row
 	layout []pointField
 	has    bool // positions
-	big    bool
 	step   uint32
 
 	height, width, pointStep, rowStep *columnar.Fixed[uint32]

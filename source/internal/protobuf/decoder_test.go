@@ -32,7 +32,9 @@ func field(text string) *descriptorpb.FieldDescriptorProto {
 	}
 	f.Name = proto.String(words[0])
 	var n int32
-	fmt.Sscan(words[1], &n)
+	if _, err := fmt.Sscan(words[1], &n); err != nil {
+		panic(err)
+	}
 	f.Number = &n
 	kind, rest := words[2], words[3:]
 	switch {
@@ -52,7 +54,9 @@ func field(text string) *descriptorpb.FieldDescriptorProto {
 			f.Options = &descriptorpb.FieldOptions{Packed: proto.Bool(false)}
 		case strings.HasPrefix(w, "oneof"):
 			var i int32
-			fmt.Sscan(w[5:], &i)
+			if _, err := fmt.Sscan(w[5:], &i); err != nil {
+				panic(err)
+			}
 			f.OneofIndex = &i
 		}
 	}

@@ -89,8 +89,10 @@ type Field struct {
 // IsMap reports whether the field is a map: repeated entries of key and value.
 func (f *Field) IsMap() bool { return f.Repeated && f.Message != nil && f.Message.mapEntry }
 
-// Key and Value are the fields of a map field's entries.
-func (f *Field) Key() *Field   { return f.Message.Field(1) }
+// Key is the key field of a map field's entries.
+func (f *Field) Key() *Field { return f.Message.Field(1) }
+
+// Value is the value field of a map field's entries.
 func (f *Field) Value() *Field { return f.Message.Field(2) }
 
 // Oneof is a group of fields of which at most one is set.

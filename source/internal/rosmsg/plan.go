@@ -260,7 +260,7 @@ func (d *structDecoder) decode(r *cdr.Reader) {
 	d.c.End()
 }
 
-// HasStamp finds the time of a message by its definition: a field header with a
+// StampPath finds the time of a message by its definition: a field header with a
 // field stamp, or without a header a field stamp, whose type has sec (int32) and
 // nanosec (uint32). It returns the path of field numbers to the stamp.
 func (m *Message) StampPath() []int {

@@ -91,7 +91,7 @@ func TestDecode(t *testing.T) {
 	little = binary.LittleEndian.AppendUint64(little, math.Float64bits(2.5))
 	little = append(little, 3, 0, 0, 0, 'h', 'i', 0, 0, 2, 0, 0, 0)
 	little = append(little, 0xff, 0xff, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 'a', 0) // x -1, names [a]
-	little = append(little, 5, 0, 0, 0, 0, 0)                                  // x 5, no names
+	little = append(little, 5, 0, 0, 0, 0, 0)                                 // x 5, no names
 	little = append(little, 1, 0)
 	// Sequences are empty here, so nothing is padded for their items.
 	big := []byte{0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1}
