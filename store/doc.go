@@ -1,6 +1,6 @@
 // Package store holds indexed sets of chunks of one recording: [Memory] keeps
 // them in memory and takes inserts while it is read, [Lazy] knows a recording
-// file by its footer and reads chunks by range when they are asked for.
+// by its manifests and gets chunks when they are asked for.
 //
 // Both are read through a [View], an unchanging list of chunk entries with a
 // way to get the chunks themselves. Semantics are those of spec/chunks.md 6.1 and 7.4.

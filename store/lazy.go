@@ -11,15 +11,19 @@ import (
 	"github.com/reelhouse/reelhouse/rrd"
 )
 
-// Lazy is the view of one store of a recording file: the index is in memory,
-// chunks are read by range when they are loaded. Static chunks that newer ones
-// overwrite are part of it, other than in [Memory]; no answer shows them.
+// Lazy is a view of one store by its manifests: the index is in memory, chunks
+// are got when they are loaded. Static chunks that newer ones overwrite are part
+// of it, other than in [Memory]; no answer shows them.
 type Lazy struct {
-	file    *rrd.File
+	load    Loader
 	schema  *Schema
 	entries []rrd.Entry
 	places  []place
 }
+
+// Loader gets the chunks of rows of a manifest, in this order. It may be called
+// concurrently.
+type Loader func(ctx context.Context, m *rrd.Manifest, rows []int) ([]*chunk.Chunk, error)
 
 // place is where an entry comes from.
 type place struct {
@@ -27,11 +31,10 @@ type place struct {
 	row      int
 }
 
-// NewLazy makes the view of manifests of a file, all of one store. Chunks
-// without rows or components and repeated ones are left out. The file must
-// stay open while the view is used.
-func NewLazy(f *rrd.File, manifests ...*rrd.Manifest) *Lazy {
-	l := &Lazy{file: f}
+// NewLazy makes the view of manifests of one store. Chunks without rows or
+// components and repeated ones are left out.
+func NewLazy(load Loader, manifests ...*rrd.Manifest) *Lazy {
+	l := &Lazy{load: load}
 	b := newSchemaBuilder()
 	seen := map[chunk.TUID]bool{}
 	for _, m := range manifests {
@@ -49,6 +52,33 @@ func NewLazy(f *rrd.File, manifests ...*rrd.Manifest) *Lazy {
 	}
 	l.schema = b.build()
 	return l
+}
+
+// FromFile loads chunks of a recording file, which must stay open. They are
+// read and decoded on all processors.
+func FromFile(f *rrd.File) Loader {
+	return func(ctx context.Context, m *rrd.Manifest, rows []int) ([]*chunk.Chunk, error) {
+		out := make([]*chunk.Chunk, len(rows))
+		g, loading := errgroup.WithContext(ctx)
+		g.SetLimit(runtime.GOMAXPROCS(0))
+		for i, row := range rows {
+			if loading.Err() != nil {
+				break
+			}
+			g.Go(func() error {
+				c, err := f.ReadChunk(m, row)
+				if err != nil {
+					return fmt.Errorf("load chunk %s of %s: %w", m.ID(row), m.Entity(row), err)
+				}
+				out[i] = c
+				return nil
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return nil, err
+		}
+		return out, ctx.Err()
+	}
 }
 
 // Recording is one store of a file.
@@ -71,7 +101,7 @@ func Recordings(ctx context.Context, f *rrd.File) ([]Recording, error) {
 	}
 	var out []Recording
 	for _, id := range f.Stores() {
-		out = append(out, Recording{id, NewLazy(f, byStore[id]...)})
+		out = append(out, Recording{id, NewLazy(FromFile(f), byStore[id]...)})
 	}
 	return out, nil
 }
@@ -85,29 +115,28 @@ func (l *Lazy) Entries() []rrd.Entry { return l.entries }
 // Resident implements [View].
 func (l *Lazy) Resident() bool { return false }
 
-// Load implements [View]. Chunks are read and decoded on all processors.
+// Load implements [View].
 func (l *Lazy) Load(ctx context.Context, positions []int) ([]*chunk.Chunk, error) {
 	out := make([]*chunk.Chunk, len(positions))
-	g, loading := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, p := range positions {
-		if loading.Err() != nil {
-			break
-		}
-		g.Go(func() error {
-			at := l.places[p]
-			c, err := l.file.ReadChunk(at.manifest, at.row)
-			if err != nil {
-				return fmt.Errorf("load chunk %s of %s: %w", l.entries[p].ID, l.entries[p].Entity, err)
+	for from := 0; from < len(positions); {
+		m := l.places[positions[from]].manifest
+		var rows []int
+		for _, p := range positions[from:] {
+			if l.places[p].manifest != m {
+				break
 			}
-			out[i] = c
-			return nil
-		})
+			rows = append(rows, l.places[p].row)
+		}
+		got, err := l.load(ctx, m, rows)
+		if err != nil {
+			return nil, err
+		}
+		from += copy(out[from:], got)
+		if len(got) != len(rows) {
+			return nil, fmt.Errorf("load %d chunks: got %d", len(rows), len(got))
+		}
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	return out, ctx.Err()
+	return out, nil
 }
 
 var _ View = (*Lazy)(nil)

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/spf13/cobra"
 
+	"github.com/reelhouse/reelhouse/client"
 	"github.com/reelhouse/reelhouse/query"
 	"github.com/reelhouse/reelhouse/rrd"
 	"github.com/reelhouse/reelhouse/store"
@@ -30,6 +31,7 @@ type queryFlags struct {
 	compat     bool
 	segments   []string
 	dataset    string
+	token      string
 	out        string
 	format     string
 	limit      int64
@@ -53,7 +55,8 @@ Without --index the table has one row: what was logged as static.`,
   reel query run.rrd --schema
   reel query recordings/ --index log_time --fill-latest-at -o out.parquet
   reel query run.rrd --index log_time --range 2024-05-01T10:00:00Z..2024-05-01T10:05:00Z --format csv
-  reel query run.rrd --index frame --at 0,100,200 --fill-latest-at --format jsonl`,
+  reel query run.rrd --index frame --at 0,100,200 --fill-latest-at --format jsonl
+  reel query rerun+http://127.0.0.1:51234 --dataset runs --index log_time --segment run-7`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runQuery(cmd, &f, args) },
 	}
@@ -68,7 +71,8 @@ Without --index the table has one row: what was logged as static.`,
 	fl.BoolVar(&f.tombstones, "include-tombstone-columns", false, "print columns that mark clears, too")
 	fl.BoolVar(&f.compat, "compat", false, "answer as Rerun does where Reelhouse knows better")
 	fl.StringArrayVar(&f.segments, "segment", nil, "ids of the segments to ask (repeatable; default all)")
-	fl.StringVar(&f.dataset, "dataset", "", "data set of a catalog server")
+	fl.StringVar(&f.dataset, "dataset", "", "data set of a catalog server, by name or id (default its only one)")
+	fl.StringVar(&f.token, "token", "", "token that lets you in to a catalog server (default: $REDAP_TOKEN)")
 	fl.StringVarP(&f.out, "output", "o", "", "file to write instead of printing")
 	fl.StringVar(&f.format, "format", "", "table, csv, jsonl, parquet or arrow (default by the ending of the output file, else table)")
 	fl.Int64Var(&f.limit, "limit", -1, "greatest number of rows; 0 for all (default 100 for tables, else all)")
@@ -206,6 +210,12 @@ func openSources(ctx context.Context, cmd *cobra.Command, args []string, f *quer
 			s.Close()
 		}
 	}()
+	if client.IsURL(args[0]) {
+		if len(args) > 1 {
+			return nil, usageErrorf("one URL at a time")
+		}
+		return s, openRemote(ctx, args[0], f, s)
+	}
 	if f.dataset != "" {
 		return nil, usageErrorf("--dataset is for catalog servers")
 	}
