@@ -53,6 +53,8 @@ func (c *Catalog) load(ctx context.Context, path string, kind rrd.StoreKind) ([]
 		var magic [4]byte
 		n, _ := fd.ReadAt(magic[:], 0)
 		return nil, refuse(ErrInvalid, "Failed to enumerate RRD stores: Not an RRD file: expected FourCC header \"RRF2\", got %q (%s)", magic[:n], path)
+	case errors.Is(err, rrd.ErrTruncated):
+		return nil, refuse(ErrInvalid, "Failed to enumerate RRD stores: %w: exceeds file size (%d)", err, st.Size())
 	default:
 		return nil, refuse(ErrInvalid, "Failed to enumerate RRD stores: %w", err)
 	}
@@ -112,6 +114,9 @@ func indexStore(f *rrd.File, manifests []*rrd.Manifest) (loaded, error) {
 			}
 			seen[m.ID(i)] = true
 			e := m.Entry(i)
+			if !f.HasFooter() && (e.NumRows == 0 || len(e.Components) == 0) {
+				continue // left by migration, and of no use
+			}
 			if err := one.index.add(&e); err != nil {
 				return one, err
 			}
