@@ -3,6 +3,7 @@ package gather
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -77,6 +78,9 @@ func binaries[O offset](j *job, limit int64) (arrow.ArrayData, error) {
 	return j.finish([]*memory.Buffer{valid, bufferOf(offs), memory.NewBufferBytes(out)}, nil, nulls), nil
 }
 
+// spanPool recycles the spans of list children, which are as many as rows.
+var spanPool = sync.Pool{New: func() any { return new(spanList) }}
+
 // spanList collects the spans of a child, gluing those that continue each other.
 type spanList []Span
 
@@ -95,7 +99,9 @@ func (l *spanList) add(src, start, n int) {
 
 func lists[O offset](j *job, elem arrow.DataType, limit int64) (arrow.ArrayData, error) {
 	valid, nulls := j.validity()
-	kids := make(spanList, 0, len(j.spans))
+	kids := spanPool.Get().(*spanList)
+	defer spanPool.Put(kids)
+	*kids = (*kids)[:0]
 	offs, err := ranges[O](j, limit, func(src int, from, to int64) error {
 		kids.add(src, int(from), int(to-from))
 		return nil
@@ -103,7 +109,7 @@ func lists[O offset](j *job, elem arrow.DataType, limit int64) (arrow.ArrayData,
 	if err != nil {
 		return nil, err
 	}
-	kid, err := rows(elem, j.wholeChildren(0), kids)
+	kid, err := rows(elem, j.wholeChildren(0), *kids)
 	if err != nil {
 		return nil, err
 	}
