@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -289,15 +290,32 @@ func typeOf[T columnar.Number](dt arrow.DataType, size int, read func(b []byte, 
 	return numberType{dt, size,
 		func(c columnar.Column, data []byte, points, step, offset int, big bool) {
 			out := c.(*columnar.Fixed[T]).Extend(points)
+			if big != bigEndianHost {
+				for i := range out {
+					out[i] = read(data[offset:], big)
+					offset += step
+				}
+				return
+			}
 			for i := range out {
-				out[i] = read(data[offset:], big)
+				out[i] = *(*T)(unsafe.Pointer(unsafe.SliceData(data[offset : offset+size])))
 				offset += step
 			}
 		},
 		func(out []float32, stride int, data []byte, points, step, offset int, big bool) {
+			if big != bigEndianHost {
+				for i := range points {
+					out[i*stride] = float32(read(data[offset:], big))
+					offset += step
+				}
+				return
+			}
 			for i := range points {
-				out[i*stride] = float32(read(data[i*step+offset:], big))
+				out[i*stride] = float32(*(*T)(unsafe.Pointer(unsafe.SliceData(data[offset : offset+size]))))
+				offset += step
 			}
 		},
 	}
 }
+
+var bigEndianHost = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
