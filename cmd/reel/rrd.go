@@ -26,7 +26,7 @@ func newRRDCommand() *cobra.Command {
 	}
 	cmd.AddCommand(newRRDStatsCommand(), newRRDPrintCommand(), newRRDVerifyCommand(), newRRDCompareCommand(),
 		newRRDMergeCommand(), newRRDFilterCommand(),
-		newRRDRouteCommand(), newRRDMigrateCommand())
+		newRRDRouteCommand(), newRRDSplitCommand(), newRRDMigrateCommand())
 	return cmd
 }
 
