@@ -39,7 +39,6 @@ func (c *Catalog) Fetch(ctx context.Context, keys [][]byte) iter.Seq2[Batch, err
 			return
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
 		type result struct {
 			batch Batch
 			buf   *[]byte
@@ -65,12 +64,15 @@ func (c *Catalog) Fetch(ctx context.Context, keys [][]byte) iter.Seq2[Batch, err
 				}()
 			}
 		}()
-		// The readers end by themselves: each has room for its result.
+		defer func() {
+			cancel()
+			for done := range queue {
+				<-done
+			}
+		}()
 		for done := range queue {
-			var r result
-			select {
-			case r = <-done:
-			case <-ctx.Done():
+			r := <-done
+			if r.err == nil {
 				r.err = ctx.Err()
 			}
 			if !yield(r.batch, r.err) || r.err != nil {
