@@ -21,6 +21,9 @@ func decompress(dst, payload []byte, c Compression, size uint64) ([]byte, error)
 	default:
 		return nil, fmt.Errorf("%w: %d", ErrCompression, c)
 	}
+	if size == 0 {
+		return nil, nil // the library takes no empty destination
+	}
 	if size > MaxPayload || size > 255*uint64(len(payload)) {
 		return nil, fmt.Errorf("%w: %d bytes from %d compressed ones", ErrTooLarge, size, len(payload))
 	}
