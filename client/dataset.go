@@ -252,7 +252,7 @@ func decodeFrame(p *common.DataframePart) (arrow.RecordBatch, error) {
 	stream := p.GetPayload()
 	if p.GetCompression() == common.Compression_COMPRESSION_LZ4 {
 		n := p.GetUncompressedSize()
-		if n > 255*uint64(len(stream)) {
+		if n == 0 || n > 255*uint64(len(stream)) {
 			return nil, fmt.Errorf("data frame of %d compressed bytes cannot have %d bytes", len(stream), n)
 		}
 		plain := make([]byte, n)

@@ -36,7 +36,7 @@ func decodeFrame(p *common.DataframePart) ([]arrow.RecordBatch, error) {
 	case common.Compression_COMPRESSION_UNSPECIFIED, common.Compression_COMPRESSION_NONE:
 	case common.Compression_COMPRESSION_LZ4:
 		n := p.GetUncompressedSize()
-		if n > 255*uint64(len(stream)) || n > maxMessage {
+		if n == 0 || n > 255*uint64(len(stream)) || n > maxMessage {
 			return nil, invalid("data frame of %d compressed bytes cannot have %d bytes", len(stream), n)
 		}
 		plain := make([]byte, n)
