@@ -206,11 +206,7 @@ func lensImage(o *output, d *decoded) {
 	ids := get[*array.String](&f, "header", "frame_id")
 	heights, widths := get[*array.Uint32](&f, "height"), get[*array.Uint32](&f, "width")
 	encodings, bigs, steps := get[*array.String](&f, "encoding"), get[*array.Uint8](&f, "is_bigendian"), get[*array.Uint32](&f, "step")
-	data := get[*array.List](&f, "data")
-	var bytes []byte
-	if f.err == nil {
-		bytes, f.err = byteItems(data)
-	}
+	data, bytes := getBytes(&f, "data")
 	if f.err != nil {
 		o.s.failOnce("topic %s: image: %v", o.channel.Topic, f.err)
 		return
@@ -269,24 +265,11 @@ func lensImage(o *output, d *decoded) {
 	})
 }
 
-// byteItems are the items of a list of bytes, all rows together.
-func byteItems(l *array.List) ([]byte, error) {
-	f := fields{}
-	if items, ok := l.ListValues().(*array.Uint8); ok {
-		return items.Uint8Values(), nil
-	}
-	f.err = errNotBytes
-	return nil, f.err
-}
-
 // lensCompressedImage: sensor_msgs/msg/CompressedImage.
 func lensCompressedImage(o *output, d *decoded) {
 	f := fields{in: d.rows}
-	ids, formats, data := get[*array.String](&f, "header", "frame_id"), get[*array.String](&f, "format"), get[*array.List](&f, "data")
-	var blob []byte
-	if f.err == nil {
-		blob, f.err = byteItems(data)
-	}
+	ids, formats := get[*array.String](&f, "header", "frame_id"), get[*array.String](&f, "format")
+	data, blob := getBytes(&f, "data")
 	if f.err != nil {
 		o.s.failOnce("topic %s: compressed image: %v", o.channel.Topic, f.err)
 		return

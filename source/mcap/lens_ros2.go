@@ -30,8 +30,6 @@ var ros2Lenses = map[string]lens{
 	"std_msgs.msg.String:message":              lensOf(rosString),
 }
 
-var errNotBytes = errors.New("field data is not a list of bytes")
-
 // lensOf is a lens that gives one chunk with a row a message. What convert
 // cannot make of a row it leaves null, after a call of fail; components that
 // are null in all rows are left out.
@@ -159,10 +157,8 @@ func measurement(name, unit string) func(f *fields, fail func(error)) []chunk.Co
 
 // pose reads a geometry_msgs/msg/Pose as columns of position and orientation.
 func pose(f *fields, path ...string) (position, orientation [][]float64) {
-	p, q := f.sub(append(path, "position")...), f.sub(append(path, "orientation")...)
-	if f.err != nil {
-		return nil, nil
-	}
+	in := f.sub(path...)
+	p, q := in.sub("position"), in.sub("orientation")
 	position, orientation = p.doubles("x", "y", "z"), q.doubles("x", "y", "z", "w")
 	f.err = errors.Join(p.err, q.err)
 	return position, orientation

@@ -48,14 +48,14 @@ type protobufDecoder struct {
 	free   sync.Pool // of *protobuf.Decoder, which are costly for large types
 }
 
-func (d *protobufDecoder) begin(messages, _ int) batch {
+func (d *protobufDecoder) begin(messages, size int) batch {
 	b := &protobufBatch{of: d}
 	if free, ok := d.free.Get().(*protobuf.Decoder); ok {
 		b.rows = free
 	} else {
 		b.rows = d.layout.NewDecoder()
 	}
-	b.rows.Reserve(messages)
+	b.rows.Reserve(messages, size)
 	return b
 }
 

@@ -50,11 +50,11 @@ type reflector struct {
 	hint columnar.Hint
 }
 
-func (d *reflector) begin(messages, _ int) batch {
+func (d *reflector) begin(messages, size int) batch {
 	b := &reflectBatch{reflector: d, decoder: d.def.NewDecoder(d.dt)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.hint.Reserve(b.decoder.Rows, messages)
+	d.hint.Reserve(b.decoder.Rows, messages, size)
 	return b
 }
 

@@ -65,31 +65,42 @@ type fields struct {
 
 // get reads a field of a certain type; after an error it is nil.
 func get[A arrow.Array](f *fields, path ...string) A {
-	a, err := fieldOf[A](f.in, path...)
-	if err != nil && f.err == nil {
-		f.err = err
+	var a A
+	if f.err == nil {
+		a, f.err = fieldOf[A](f.in, path...)
 	}
 	return a
 }
 
-// struct descends into a field; its rows are those of in.
+// sub are the fields of a field, with the same rows. They have the error of f.
 func (f *fields) sub(path ...string) *fields {
 	in := get[*array.Struct](f, path...)
-	if f.err != nil {
-		return f
-	}
-	return &fields{in: in}
+	return &fields{in: in, err: f.err}
 }
 
 // doubles reads several float64 fields of one struct.
 func (f *fields) doubles(names ...string) [][]float64 {
 	out := make([][]float64, len(names))
 	for i, n := range names {
-		if a := get[*array.Float64](f, n); a != nil {
+		if a := get[*array.Float64](f, n); f.err == nil {
 			out[i] = a.Float64Values()
 		}
 	}
 	return out
+}
+
+// getBytes reads a list of bytes and the items of all its rows.
+func getBytes(f *fields, path ...string) (*array.List, []byte) {
+	l := get[*array.List](f, path...)
+	if f.err != nil {
+		return nil, nil
+	}
+	items, ok := l.ListValues().(*array.Uint8)
+	if !ok {
+		f.err = fmt.Errorf("field %v has type %v", path, l.DataType())
+		return nil, nil
+	}
+	return l, items.Uint8Values()
 }
 
 // bytesOf returns the items of row i of a list of bytes.

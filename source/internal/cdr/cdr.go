@@ -176,7 +176,7 @@ func (r *Reader) Count(size int) int {
 	return int(n)
 }
 
-// Number is a type that Array and the readers of columns know.
+// Number is a type of numbers in a message.
 type Number interface {
 	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64
 }
@@ -206,20 +206,6 @@ func Value[T Number](r *Reader) T {
 		*(*uint32)(unsafe.Pointer(&v)) = r.Uint32()
 	case 8:
 		*(*uint64)(unsafe.Pointer(&v)) = r.Uint64()
-	}
-	return v
-}
-
-// Sequence reads a sequence of float64, appending to v.
-func (r *Reader) Sequence(v []float64) []float64 {
-	n := r.Count(8)
-	b := r.Array(n, 8)
-	for i := 0; i+8 <= len(b); i += 8 {
-		if r.big {
-			v = append(v, math.Float64frombits(binary.BigEndian.Uint64(b[i:])))
-		} else {
-			v = append(v, math.Float64frombits(binary.LittleEndian.Uint64(b[i:])))
-		}
 	}
 	return v
 }

@@ -67,7 +67,7 @@ type Column interface {
 	Finish() arrow.ArrayData
 
 	sizes(to []int) []int
-	reserve(sizes []int, scale float64) []int
+	reserve(sizes []int, e estimate) []int
 }
 
 // New makes an empty column of a type. Types other than booleans, integers,
@@ -161,19 +161,25 @@ func (h *Hint) Note(c Column) {
 	}
 }
 
-// Reserve makes room for rows more rows in an empty column of the same shape.
-func (h *Hint) Reserve(c Column, rows int) {
+// Reserve makes room for rows more rows in an empty column of the same shape,
+// decoded from size bytes of messages. What was seen before is believed as far
+// as so many bytes can justify it.
+func (h *Hint) Reserve(c Column, rows, size int) {
 	if h.rows == 0 || rows <= 0 {
 		return
 	}
-	c.reserve(h.sizes, float64(rows)/float64(h.rows))
+	c.reserve(h.sizes, estimate{float64(rows) / float64(h.rows), size})
 }
 
-// room is the capacity to reserve for a size seen before. A single message can
-// claim much, so it is bounded; growth beyond it is by doubling as ever.
-func room(size int, scale float64) int {
-	const most = 1 << 28
-	return int(min(math.Ceil(float64(size)*scale*1.02)+1, most))
+// estimate tells how much to reserve.
+type estimate struct {
+	scale float64 // of sizes seen before
+	bytes int     // most that a buffer may take
+}
+
+// room is the number of items of a width to reserve for a number seen before.
+func (e estimate) room(seen, width int) int {
+	return int(min(math.Ceil(float64(seen)*e.scale*1.02), float64(e.bytes/width))) + 1
 }
 
 // validity is a bitmap that exists from the first null on.

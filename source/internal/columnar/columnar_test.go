@@ -108,7 +108,7 @@ func TestTruncate(t *testing.T) {
 		clean, _ := New(dt)
 		var hint Hint
 		for range 2 {
-			hint.Reserve(dirty, 10)
+			hint.Reserve(dirty, 10, 1000)
 			for row := range rapid.IntRange(0, 20).Draw(t, "rows") {
 				seed := uint64(row)
 				if rapid.IntRange(0, 2).Draw(t, "fail") == 0 {
@@ -176,7 +176,7 @@ func BenchmarkStructRow(b *testing.B) {
 		if s.Len() == 1000 {
 			hint.Note(s)
 			s.Finish()
-			hint.Reserve(s, 1000)
+			hint.Reserve(s, 1000, 1<<20)
 		}
 	}
 }

@@ -115,8 +115,9 @@ func (c *Fixed[T]) Finish() arrow.ArrayData {
 
 func (c *Fixed[T]) sizes(to []int) []int { return append(to, len(c.values)) }
 
-func (c *Fixed[T]) reserve(sizes []int, scale float64) []int {
-	c.values = slices.Grow(c.values, room(sizes[0], scale))
+func (c *Fixed[T]) reserve(sizes []int, e estimate) []int {
+	var zero T
+	c.values = slices.Grow(c.values, e.room(sizes[0], int(unsafe.Sizeof(zero))))
 	return sizes[1:]
 }
 
@@ -206,8 +207,8 @@ func (c *Bool) Finish() arrow.ArrayData {
 
 func (c *Bool) sizes(to []int) []int { return append(to, len(c.bits)) }
 
-func (c *Bool) reserve(sizes []int, scale float64) []int {
-	c.bits = slices.Grow(c.bits, room(sizes[0], scale))
+func (c *Bool) reserve(sizes []int, e estimate) []int {
+	c.bits = slices.Grow(c.bits, e.room(sizes[0], 1))
 	return sizes[1:]
 }
 
@@ -278,9 +279,9 @@ func (c *Bytes) Finish() arrow.ArrayData {
 
 func (c *Bytes) sizes(to []int) []int { return append(to, c.Len(), len(c.data)) }
 
-func (c *Bytes) reserve(sizes []int, scale float64) []int {
-	c.ends.reserve(room(sizes[0], scale))
-	c.data = slices.Grow(c.data, room(sizes[1], scale))
+func (c *Bytes) reserve(sizes []int, e estimate) []int {
+	c.ends.reserve(e.room(sizes[0], 4))
+	c.data = slices.Grow(c.data, e.room(sizes[1], 1))
 	return sizes[2:]
 }
 

@@ -58,9 +58,9 @@ func (c *List) Finish() arrow.ArrayData {
 
 func (c *List) sizes(to []int) []int { return c.Items.sizes(append(to, c.Len())) }
 
-func (c *List) reserve(sizes []int, scale float64) []int {
-	c.ends.reserve(room(sizes[0], scale))
-	return c.Items.reserve(sizes[1:], scale)
+func (c *List) reserve(sizes []int, e estimate) []int {
+	c.ends.reserve(e.room(sizes[0], 4))
+	return c.Items.reserve(sizes[1:], e)
 }
 
 // FixedList is a column of lists of one length. A row is written by appending
@@ -128,7 +128,7 @@ func (c *FixedList) Finish() arrow.ArrayData {
 
 func (c *FixedList) sizes(to []int) []int { return c.Items.sizes(to) }
 
-func (c *FixedList) reserve(sizes []int, scale float64) []int { return c.Items.reserve(sizes, scale) }
+func (c *FixedList) reserve(sizes []int, e estimate) []int { return c.Items.reserve(sizes, e) }
 
 // Map is a column of maps. A row is written by appending its entries to Keys
 // and Values, in the order wanted, and calling End.
@@ -181,9 +181,9 @@ func (c *Map) Finish() arrow.ArrayData {
 
 func (c *Map) sizes(to []int) []int { return c.Values.sizes(c.Keys.sizes(append(to, c.Len()))) }
 
-func (c *Map) reserve(sizes []int, scale float64) []int {
-	c.ends.reserve(room(sizes[0], scale))
-	return c.Values.reserve(c.Keys.reserve(sizes[1:], scale), scale)
+func (c *Map) reserve(sizes []int, e estimate) []int {
+	c.ends.reserve(e.room(sizes[0], 4))
+	return c.Values.reserve(c.Keys.reserve(sizes[1:], e), e)
 }
 
 // Struct is a column of structs. A row is written by appending one row to each
@@ -263,9 +263,9 @@ func (c *Struct) sizes(to []int) []int {
 	return to
 }
 
-func (c *Struct) reserve(sizes []int, scale float64) []int {
+func (c *Struct) reserve(sizes []int, e estimate) []int {
 	for _, f := range c.Fields {
-		sizes = f.reserve(sizes, scale)
+		sizes = f.reserve(sizes, e)
 	}
 	return sizes
 }

@@ -252,10 +252,8 @@ func (f *File) parseSummary(b []byte) error {
 	err := Records(b, func(op Opcode, content []byte) bool {
 		var err error
 		switch op {
-		case OpSchema:
-			err = t.addSchema(content)
-		case OpChannel:
-			err = t.addChannel(content)
+		case OpSchema, OpChannel:
+			err = t.add(op, content)
 		case OpChunkIndex:
 			var blk Block
 			if blk, err = parseChunkIndex(content); err == nil {
@@ -336,34 +334,56 @@ type tables struct {
 	channels map[uint16]*Channel
 }
 
-func (t *tables) addSchema(content []byte) error {
-	if len(content) >= 2 && t.schemas[binary.LittleEndian.Uint16(content)] != nil {
-		return nil
+// add takes in a schema or channel record.
+func (t *tables) add(op Opcode, content []byte) error {
+	t.init()
+	if len(content) < 2 {
+		return errShort
 	}
-	s, err := parseSchema(content)
-	if err != nil {
-		return fmt.Errorf("schema: %w", err)
+	// Chunks repeat what was seen before.
+	id := binary.LittleEndian.Uint16(content)
+	switch op {
+	case OpSchema:
+		if t.schemas[id] != nil {
+			return nil
+		}
+		s, err := parseSchema(content)
+		if err != nil {
+			return fmt.Errorf("schema: %w", err)
+		}
+		t.schemas[id] = s
+	case OpChannel:
+		if t.channels[id] != nil {
+			return nil
+		}
+		c, err := parseChannel(content)
+		if err != nil {
+			return fmt.Errorf("channel: %w", err)
+		}
+		t.channels[id] = c
 	}
-	if t.schemas == nil {
-		t.schemas = map[uint16]*Schema{}
-	}
-	t.schemas[s.ID] = s
 	return nil
 }
 
-func (t *tables) addChannel(content []byte) error {
-	if len(content) >= 2 && t.channels[binary.LittleEndian.Uint16(content)] != nil {
-		return nil
+func (t *tables) init() {
+	if t.schemas == nil {
+		t.schemas, t.channels = map[uint16]*Schema{}, map[uint16]*Channel{}
 	}
-	c, err := parseChannel(content)
-	if err != nil {
-		return fmt.Errorf("channel: %w", err)
+}
+
+// merge adds what others have and t lacks.
+func (t *tables) merge(others *tables) {
+	t.init()
+	for id, s := range others.schemas {
+		if t.schemas[id] == nil {
+			t.schemas[id] = s
+		}
 	}
-	if t.channels == nil {
-		t.channels = map[uint16]*Channel{}
+	for id, c := range others.channels {
+		if t.channels[id] == nil {
+			t.channels[id] = c
+		}
 	}
-	t.channels[c.ID] = c
-	return nil
 }
 
 func (t *tables) finish(f *File) {

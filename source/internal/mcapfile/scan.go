@@ -17,6 +17,7 @@ const runBytes = 4 << 20
 type scanner struct {
 	f      *File
 	t      tables
+	late   tables // of damaged chunks: used where nothing better is known
 	reader *Reader
 	in     *bufio.Reader
 	at     int64
@@ -120,10 +121,8 @@ func (s *scanner) small(op Opcode, b []byte) (err error) {
 	switch op {
 	case OpHeader:
 		s.f.Header, err = parseHeader(b)
-	case OpSchema:
-		err = s.t.addSchema(b)
-	case OpChannel:
-		err = s.t.addChannel(b)
+	case OpSchema, OpChannel:
+		err = s.t.add(op, b)
 	case OpMetadata:
 		var m Metadata
 		if m, err = parseMetadata(b); err == nil {
@@ -186,11 +185,16 @@ func (s *scanner) chunk(n int64) error {
 		h, _ := parseChunkHead(s.reader.raw[prefixLen:])
 		b.Compression, b.CompressedSize, b.UncompressedSize = h.compression, h.dataLen, h.uncompressedSize
 	}
+	damaged := err != nil
 	count := newBlockCount()
 	parse := Records(data, func(op Opcode, content []byte) bool {
 		switch op {
 		case OpSchema, OpChannel:
-			if err := s.small(op, content); err != nil {
+			t := &s.t
+			if damaged {
+				t = &s.late
+			}
+			if err := t.add(op, content); err != nil {
 				s.f.warnf("chunk at offset %d: %v", b.Offset, err)
 			}
 		case OpMessage:
@@ -239,6 +243,7 @@ func (s *scanner) discard(n int64) error {
 // finish makes the table of contents of what was seen.
 func (s *scanner) finish() {
 	f := s.f
+	s.t.merge(&s.late)
 	s.t.finish(f)
 	if f.Source == Reconstructed {
 		s.dropCutChunks()

@@ -43,9 +43,9 @@ func (d *Decoder) Type() *arrow.StructType { return d.layout.Type }
 // Len is the number of rows so far.
 func (d *Decoder) Len() int { return d.column.Len() }
 
-// Reserve makes room for rows more rows of the size of those before the last
-// [Decoder.Finish].
-func (d *Decoder) Reserve(rows int) { d.hint.Reserve(d.column, rows) }
+// Reserve makes room for rows more rows, of size bytes in all, by the size of
+// those before the last [Decoder.Finish].
+func (d *Decoder) Reserve(rows, size int) { d.hint.Reserve(d.column, rows, size) }
 
 // Append decodes a message as one row. On an error, which wraps [ErrMessage] or
 // is [columnar.ErrFull], no row is added. The message is not kept.

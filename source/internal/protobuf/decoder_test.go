@@ -422,7 +422,7 @@ func BenchmarkDecode(b *testing.B) {
 			b.SetBytes(int64(len(msg)) * rows)
 			b.ReportAllocs()
 			for range b.N {
-				d.Reserve(rows)
+				d.Reserve(rows, rows*len(msg))
 				for range rows {
 					if err := d.Append(msg); err != nil {
 						b.Fatal(err)
