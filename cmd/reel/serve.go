@@ -165,6 +165,6 @@ func serveFolder(cmd *cobra.Command, c *catalog.Catalog, s servedSet) error {
 	if err := cmd.Context().Err(); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "reel: data set %q: %d segments from %s\n", s.name, n, s.dir)
+	fmt.Fprintf(cmd.ErrOrStderr(), "reel: data set %q: %s from %s\n", s.name, plural(n, "segment"), s.dir)
 	return nil
 }
