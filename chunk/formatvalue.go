@@ -26,6 +26,9 @@ type valueText struct {
 	err   string // stands for every value
 }
 
+// ValueText is the text of a row of an array, as [Chunk.Format] shows it.
+func ValueText(a arrow.Array, row int) string { return newValueText(a.DataType()).value(a, row) }
+
 func newValueText(dt arrow.DataType) *valueText {
 	t := &valueText{zones: map[string]*time.Location{}}
 	t.loadZones(dt)

@@ -12,7 +12,7 @@ import (
 
 func newRRDCompareCommand() *cobra.Command {
 	var o inspect.CompareOptions
-	var fullDump, asJSON bool
+	var fullDump, asJSON, withoutEmpty bool
 	cmd := &cobra.Command{
 		Use:   "compare FILE FILE",
 		Short: "Tell whether two recordings hold the same data",
@@ -48,7 +48,7 @@ first difference; the exit code is 1 if there is one.`,
 	}
 	cmd.Flags().BoolVar(&o.Unordered, "unordered", false, "chunks may come in any order")
 	cmd.Flags().BoolVar(&fullDump, "full-dump", false, "print all chunks of both files first")
-	cmd.Flags().BoolVar(&o.WithoutEmpty, "ignore-chunks-without-components", false, "chunks without components do not count")
+	cmd.Flags().BoolVar(&withoutEmpty, "ignore-chunks-without-components", false, "accepted, but chunks without components never count")
 	cmd.Flags().StringArrayVar(&o.IgnoreTimelines, "ignore-timeline", nil, "timeline that does not count; may be repeated")
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "take cut-off input for an error")
 	addJSONFlag(cmd, &asJSON)

@@ -46,7 +46,7 @@ type Part struct {
 // the state at its start: for each component the last value before, and for
 // video the samples since the last keyframe. Chunks without the timeline go to
 // the first part. Chunks that lie within a part pass through undecoded. All
-// parts appear, or none.
+// parts appear, or none. Chunks without rows or components are left out.
 func Split(ctx context.Context, path, dir string, o SplitOptions) ([]Part, error) {
 	if st, err := os.Stat(dir); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (s *splitter) load(ctx context.Context) error {
 		current := streamVersion(s.f, m.Base).Compare(passable) >= 0
 		for i := range m.Len() {
 			p := &piece{Entry: m.Entry(i), manifest: m, row: i, current: current, axis: -1}
-			if seen[m.Store][p.ID] || p.NumRows == 0 {
+			if seen[m.Store][p.ID] || p.NumRows == 0 || len(p.Components) == 0 {
 				continue
 			}
 			seen[m.Store][p.ID] = true

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/zeebo/xxh3"
 
@@ -24,7 +25,6 @@ var (
 // CompareOptions say what counts as a difference.
 type CompareOptions struct {
 	Unordered       bool     // chunks may come in any order
-	WithoutEmpty    bool     // chunks without components do not count
 	IgnoreTimelines []string // beside log_time, which never counts
 	Strict          bool     // cut-off input is an error
 	Report          func(*rrd.Error)
@@ -40,8 +40,9 @@ type Difference struct{ Text string }
 func (d *Difference) Error() string { return d.Text }
 
 // Compare finds whether two files hold the same recording: the same application
-// and the same chunks, not counting ids, blueprints and the timeline log_time.
-// Ordered means by chunk id. Floats are equal up to rounding: a relative
+// and the same chunks, not counting ids, blueprints, the timeline log_time and
+// what a store would not take: repeated and empty chunks, and static ones that
+// newer ones overwrite. Ordered means by chunk id, rows by row id. Floats are equal up to rounding: a relative
 // difference of 1e-3 for single and 1e-8 for double precision. The error is a
 // [*Difference] if both files could be read. Memory holds a digest per chunk.
 func Compare(ctx context.Context, path1, path2 string, o CompareOptions) error {
@@ -134,7 +135,7 @@ func (c *comparison) read(ctx context.Context, path string) (_ *digested, err er
 			return nil, err
 		}
 		ch := item.Chunk
-		if ch == nil || seen[ch.ID()] || c.o.WithoutEmpty && len(ch.Components()) == 0 {
+		if ch == nil || seen[ch.ID()] || ch.NumRows() == 0 || len(ch.Components()) == 0 {
 			continue
 		}
 		seen[ch.ID()] = true
@@ -143,8 +144,9 @@ func (c *comparison) read(ctx context.Context, path string) (_ *digested, err er
 			static[ch.ID()] = true
 		}
 		h.Reset()
-		hashChunk(h, ch, c.counts)
-		d.chunks = append(d.chunks, digest{ch.ID(), ch.EntityPath(), h.Sum128(), item.Offset + rrd.MessageHeaderSize, len(item.Payload)})
+		hashChunk(h, ch.SortByRowID(), c.counts)
+		entity := chunk.EntityPath(strings.Clone(string(ch.EntityPath()))) // outlives the chunk's memory
+		d.chunks = append(d.chunks, digest{ch.ID(), entity, h.Sum128(), item.Offset + rrd.MessageHeaderSize, len(item.Payload)})
 		if c.o.Dump != nil {
 			c.o.Dump(ch)
 		}
@@ -171,7 +173,11 @@ func (c *comparison) load(d *digested, g digest) (*chunk.Chunk, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s again: %w", d.path, err)
 	}
-	return c.dec.Chunk(&m, nil)
+	ch, err := c.dec.Chunk(&m, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read %s again: %w", d.path, err)
+	}
+	return ch.SortByRowID(), nil
 }
 
 func (c *comparison) ordered(a, b *digested) error {

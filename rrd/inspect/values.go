@@ -85,22 +85,27 @@ func hashValues(h *xxh3.Hasher, a arrow.Array) {
 		if o[0] == 0 {
 			_, _ = h.Write(bytesOf(o))
 		} else {
-			for i := range n {
-				hashInt(h, int(o[i+1]-o[i]))
+			for i := range o {
+				var b [4]byte
+				binary.LittleEndian.PutUint32(b[:], uint32(o[i]-o[0]))
+				_, _ = h.Write(b[:])
 			}
 		}
 		child := array.NewSlice(t.ListValues(), int64(o[0]), int64(o[n]))
 		hashArray(h, child)
 		child.Release()
+		return
 	case *array.FixedSizeList:
 		w := int64(t.DataType().(*arrow.FixedSizeListType).Len())
 		child := array.NewSlice(t.ListValues(), int64(off)*w, int64(off+n)*w)
 		hashArray(h, child)
 		child.Release()
+		return
 	case *array.Struct:
 		for i := range t.NumField() {
 			hashArray(h, t.Field(i))
 		}
+		return
 	case *array.String, *array.Binary:
 		o := arrow.Int32Traits.CastFromBytes(d.Buffers()[1].Bytes())[off : off+n+1]
 		for i := range n {
@@ -109,21 +114,117 @@ func hashValues(h *xxh3.Hasher, a arrow.Array) {
 		if v := d.Buffers()[2]; v != nil {
 			_, _ = h.Write(v.Bytes()[o[0]:o[n]])
 		}
-	case *array.Boolean, *array.Null:
-		for i := range n {
-			hashString(h, a.ValueStr(i))
+		return
+	}
+	if w := fixedWidth(a); w > 0 {
+		_, _ = h.Write(d.Buffers()[1].Bytes()[off*w : (off+n)*w])
+		return
+	}
+	for i := range n {
+		hashValue(h, a, i)
+	}
+}
+
+// hashValue writes one value of a type that is seldom in recordings.
+func hashValue(h *xxh3.Hasher, a arrow.Array, i int) {
+	if a, i = resolve(a, i); a.IsNull(i) {
+		hashInt(h, -1)
+		return
+	}
+	if b, ok := valueBytes(a, i); ok {
+		hashInt(h, len(b))
+		_, _ = h.Write(b)
+		return
+	}
+	switch x := a.(type) {
+	case *array.Boolean:
+		if x.Value(i) {
+			hashInt(h, 1)
+		} else {
+			hashInt(h, 0)
 		}
-	default:
-		if ft, ok := a.DataType().(arrow.FixedWidthDataType); ok && len(d.Children()) == 0 && a.DataType().ID() != arrow.DICTIONARY && ft.BitWidth()%8 == 0 {
-			w := ft.Bytes()
-			_, _ = h.Write(d.Buffers()[1].Bytes()[off*w : (off+n)*w])
-			return
+	case array.ListLike:
+		from, to := x.ValueOffsets(i)
+		hashInt(h, int(to-from))
+		for k := from; k < to; k++ {
+			hashValue(h, x.ListValues(), int(k))
 		}
-		// Rare types: their text is as good as their values.
-		for i := range n {
-			hashString(h, a.ValueStr(i))
+	case *array.Struct:
+		for k := range x.NumField() {
+			hashValue(h, x.Field(k), i)
+		}
+	case array.Union:
+		hashInt(h, int(x.TypeCode(i)))
+		child, at := chosen(x, i)
+		hashValue(h, child, at)
+	}
+}
+
+// resolve follows encodings that stand between an array and its values.
+func resolve(a arrow.Array, i int) (arrow.Array, int) {
+	for {
+		switch x := a.(type) {
+		case array.ExtensionArray:
+			a = x.Storage()
+		case *array.Dictionary:
+			if x.IsNull(i) {
+				return a, i
+			}
+			a, i = x.Dictionary(), x.GetValueIndex(i)
+		case *array.RunEndEncoded:
+			a, i = x.Values(), x.GetPhysicalIndex(i)
+		default:
+			return a, i
 		}
 	}
+}
+
+// chosen is the place of a union's value.
+func chosen(u array.Union, i int) (arrow.Array, int) {
+	at := i
+	if d, ok := u.(*array.DenseUnion); ok {
+		at = int(d.ValueOffset(i))
+	}
+	return u.Field(u.ChildID(i)), at
+}
+
+// fixedWidth is how many whole bytes each value takes, or 0.
+func fixedWidth(a arrow.Array) int {
+	if _, ok := a.(array.ExtensionArray); ok {
+		return 0
+	}
+	switch id := a.DataType().ID(); id {
+	case arrow.DICTIONARY, arrow.NULL, arrow.BOOL:
+		return 0
+	}
+	t, ok := a.DataType().(arrow.FixedWidthDataType)
+	if !ok || len(a.Data().Children()) > 0 || t.BitWidth()%8 != 0 {
+		return 0
+	}
+	return t.BitWidth() / 8
+}
+
+// valueBytes are the bytes of a value that is no container.
+func valueBytes(a arrow.Array, i int) ([]byte, bool) {
+	switch x := a.(type) {
+	case *array.Binary:
+		return x.Value(i), true
+	case *array.LargeBinary:
+		return x.Value(i), true
+	case *array.BinaryView:
+		return x.Value(i), true
+	case *array.String:
+		return []byte(x.Value(i)), true
+	case *array.LargeString:
+		return []byte(x.Value(i)), true
+	case *array.StringView:
+		return []byte(x.Value(i)), true
+	}
+	if w := fixedWidth(a); w > 0 {
+		at := (a.Data().Offset() + i) * w
+		return a.Data().Buffers()[1].Bytes()[at : at+w], true
+	}
+	return nil, false
 }
 
 // diffChunks returns the first difference of two chunks of one entity.
@@ -161,19 +262,11 @@ func diffChunks(a, b *chunk.Chunk, counts func(chunk.Timeline) bool) error {
 		}
 		for row := range a.NumRows() {
 			if !similar(m.Values, row, o.Values, row) {
-				return differ("component %q: row %d: %s and %s", m.Component, row, cut(m.Values.ValueStr(row)), cut(o.Values.ValueStr(row)))
+				return differ("component %q: row %d: %s and %s", m.Component, row, chunk.ValueText(m.Values, row), chunk.ValueText(o.Values, row))
 			}
 		}
 	}
 	return nil
-}
-
-func cut(s string) string {
-	const most = 120
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
 }
 
 func counted(c *chunk.Chunk, counts func(chunk.Timeline) bool) []chunk.TimeColumn {
@@ -196,6 +289,8 @@ func names(times []chunk.TimeColumn) string {
 
 // similar compares two values of one type; floats up to rounding, NaN is NaN.
 func similar(a arrow.Array, i int, b arrow.Array, j int) bool {
+	a, i = resolve(a, i)
+	b, j = resolve(b, j)
 	if a.IsNull(i) || b.IsNull(j) {
 		return a.IsNull(i) == b.IsNull(j)
 	}
@@ -206,6 +301,8 @@ func similar(a arrow.Array, i int, b arrow.Array, j int) bool {
 		return close2(float64(x.Value(i)), float64(b.(*array.Float32).Value(j)), 1e-3)
 	case *array.Float64:
 		return close2(x.Value(i), b.(*array.Float64).Value(j), 1e-8)
+	case *array.Boolean:
+		return x.Value(i) == b.(*array.Boolean).Value(j)
 	case array.ListLike:
 		y := b.(array.ListLike)
 		s1, e1 := x.ValueOffsets(i)
@@ -227,20 +324,18 @@ func similar(a arrow.Array, i int, b arrow.Array, j int) bool {
 			}
 		}
 		return true
-	case *array.Binary:
-		return bytes.Equal(x.Value(i), b.(*array.Binary).Value(j))
 	case array.Union:
 		y := b.(array.Union)
 		if x.TypeCode(i) != y.TypeCode(j) {
 			return false
 		}
-		p, q := i, j
-		if d, ok := x.(*array.DenseUnion); ok {
-			p, q = int(d.ValueOffset(i)), int(y.(*array.DenseUnion).ValueOffset(j))
-		}
-		return similar(x.Field(x.ChildID(i)), p, y.Field(y.ChildID(j)), q)
+		u, p := chosen(x, i)
+		v, q := chosen(y, j)
+		return similar(u, p, v, q)
 	}
-	return a.ValueStr(i) == b.ValueStr(j)
+	p, ok1 := valueBytes(a, i)
+	q, ok2 := valueBytes(b, j)
+	return ok1 == ok2 && bytes.Equal(p, q)
 }
 
 func close2(a, b, epsilon float64) bool {
