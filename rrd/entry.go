@@ -157,7 +157,8 @@ func descriptorName(d chunk.Descriptor) string {
 	if short != "" && !hasPrefixColon(d.Component, short) {
 		return cleanName(short) + ":" + cleanName(d.Component)
 	}
-	return cleanName(d.Component)
+	// A field without a name leaves no colon either.
+	return strings.TrimSuffix(cleanName(d.Component), ":")
 }
 
 func hasPrefixColon(s, prefix string) bool {
