@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/reelhouse/reelhouse/chunk"
 )
 
@@ -37,6 +39,7 @@ type Catalog struct {
 	files   *fileCache
 	codec   codec
 	buffers sync.Pool // of *[]byte that Fetch reads into
+	ahead   *semaphore.Weighted
 	events  events
 	stage   stage
 	live    live
@@ -55,6 +58,7 @@ func New(opt Options) (*Catalog, error) {
 	c := &Catalog{
 		now: opt.Now, log: opt.Log, dir: opt.Dir,
 		files:  newFileCache(opt.OpenFiles),
+		ahead:  semaphore.NewWeighted(aheadBytes),
 		byID:   map[EntryID]*Dataset{},
 		byName: map[string]EntryID{},
 		layers: map[layerID]*layer{},

@@ -137,17 +137,18 @@ func fetchRows(ctx context.Context, c *catalog.Catalog, keys [][]byte) (rows int
 		if err != nil {
 			return rows, err
 		}
-		for _, b := range batch {
+		for _, b := range batch.Chunks {
 			m, err := rrd.ParseArrowMsg(b)
 			if err != nil {
 				return rows, err
 			}
-			ch, err := dec.Chunk(&m, nil)
+			ch, err := dec.Chunk(&m, nil) // only its rows are counted
 			if err != nil {
 				return rows, err
 			}
 			rows += ch.NumRows()
 		}
+		batch.Release()
 	}
 	return rows, nil
 }

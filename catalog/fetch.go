@@ -15,75 +15,89 @@ import (
 )
 
 const (
-	// batchBytes is how much Fetch reads at once, unless a chunk is larger.
-	batchBytes = 1 << 20
+	// batchBytes is how much Fetch reads at once, unless a chunk is larger. It is
+	// small since clients make dozens of calls at once.
+	batchBytes = 256 << 10
 	// batchGap is how many bytes between two chunks are read and thrown away
 	// rather than read past.
 	batchGap = 16 << 10
-	// ahead is how many batches are read before they are asked for.
-	ahead = 2
+	// aheadBytes is how much all calls together read before they are asked for it.
+	aheadBytes = 16 << 20
 )
 
 // Batch is a run of chunks as encoded ArrowMsg messages (spec/wire.md).
-type Batch [][]byte
+type Batch struct {
+	Chunks [][]byte
+
+	catalog *Catalog
+	buf     *[]byte
+}
+
+// Release gives the memory of the chunks back. It may be called once, or not at all.
+func (b *Batch) Release() {
+	b.Chunks = nil
+	b.catalog.buffers.Put(b.buf)
+}
 
 // Fetch reads the chunks with the given keys in that order: as they stand in
-// their files where they have the current form, else migrated. It holds a few
-// batches of about a megabyte, and reads ahead while the consumer is busy. The
-// memory of a batch is reused when the consumer asks for the next one.
-func (c *Catalog) Fetch(ctx context.Context, keys [][]byte) iter.Seq2[Batch, error] {
-	return func(yield func(Batch, error) bool) {
+// their files where they have the current form, else migrated. It holds one
+// small batch, and reads another one ahead while not too many do that.
+func (c *Catalog) Fetch(ctx context.Context, keys [][]byte) iter.Seq2[*Batch, error] {
+	return func(yield func(*Batch, error) bool) {
 		runs, err := c.plan(keys)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		ctx, cancel := context.WithCancel(ctx)
 		type result struct {
-			batch Batch
-			buf   *[]byte
+			batch *Batch
 			err   error
 		}
-		queue := make(chan chan result, ahead)
-		go func() {
-			defer close(queue)
-			for _, r := range runs {
-				done := make(chan result, 1)
-				select {
-				case queue <- done:
-				case <-ctx.Done():
-					return
-				}
-				go func() {
-					buf, ok := c.buffers.Get().(*[]byte)
-					if !ok {
-						buf = new([]byte)
-					}
-					b, err := c.read(r, buf)
-					done <- result{b, buf, err}
-				}()
-			}
-		}()
+		var next chan result // the batch that is being read ahead
+		weight := int64(0)
 		defer func() {
-			cancel()
-			for done := range queue {
-				<-done
+			if next != nil {
+				<-next
+				c.ahead.Release(weight)
 			}
 		}()
-		for done := range queue {
-			r := <-done
-			if r.err == nil {
-				r.err = ctx.Err()
-			}
-			if !yield(r.batch, r.err) || r.err != nil {
+		for i, r := range runs {
+			if err := ctx.Err(); err != nil {
+				yield(nil, err)
 				return
 			}
-			c.buffers.Put(r.buf)
-		}
-		if err := ctx.Err(); err != nil {
-			yield(nil, err)
+			var got result
+			if next != nil {
+				got = <-next
+				next = nil
+				c.ahead.Release(weight)
+			} else {
+				got.batch, got.err = c.readBatch(r)
+			}
+			if got.err == nil && i+1 < len(runs) {
+				weight = int64(spanBytes(runs[i+1].chunks))
+				if c.ahead.TryAcquire(weight) {
+					next = make(chan result, 1)
+					go func(done chan<- result) {
+						b, err := c.readBatch(runs[i+1])
+						done <- result{b, err}
+					}(next)
+				}
+			}
+			if !yield(got.batch, got.err) || got.err != nil {
+				return
+			}
 		}
 	}
+}
+
+func (c *Catalog) readBatch(r run) (*Batch, error) {
+	buf, ok := c.buffers.Get().(*[]byte)
+	if !ok {
+		buf = new([]byte)
+	}
+	chunks, err := c.read(r, buf)
+	return &Batch{chunks, c, buf}, err
 }
 
 // run is a number of chunks of one layer that are read together.
@@ -124,14 +138,14 @@ func (c *Catalog) plan(keys [][]byte) ([]run, error) {
 
 // read reads the chunks of a run and checks that each is the one it should be.
 // It reads into buf, which it makes larger if it has to.
-func (c *Catalog) read(r run, buf *[]byte) (Batch, error) {
+func (c *Catalog) read(r run, buf *[]byte) ([][]byte, error) {
 	rec := r.layer.file
 	f, err := c.files.use(rec)
 	if err != nil {
 		return nil, err
 	}
 	defer c.files.done(rec)
-	batch := make(Batch, 0, len(r.chunks))
+	batch := make([][]byte, 0, len(r.chunks))
 	space := (*buf)[:0]
 	if need := spanBytes(r.chunks); cap(space) < need {
 		space = make([]byte, 0, need)

@@ -14,8 +14,9 @@ import (
 // in files.
 type codec struct{}
 
-// fetched is a FetchChunksResponse of encoded chunks.
-type fetched struct{ chunks catalog.Batch }
+// fetched is a FetchChunksResponse of encoded chunks. It can be marshaled once:
+// then their memory is given back, before the client takes the message.
+type fetched struct{ batch *catalog.Batch }
 
 func (codec) Name() string { return "proto" }
 
@@ -44,13 +45,14 @@ const fieldChunks = 1 // of FetchChunksResponse
 
 func (m *fetched) append(b []byte) []byte {
 	n := 0
-	for _, c := range m.chunks {
+	for _, c := range m.batch.Chunks {
 		n += protowire.SizeTag(fieldChunks) + protowire.SizeBytes(len(c))
 	}
 	b = slices.Grow(b, n)
-	for _, c := range m.chunks {
+	for _, c := range m.batch.Chunks {
 		b = protowire.AppendTag(b, fieldChunks, protowire.BytesType)
 		b = protowire.AppendBytes(b, c)
 	}
+	m.batch.Release()
 	return b
 }

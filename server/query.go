@@ -336,10 +336,10 @@ func (s *cloudService) FetchChunks(ctx context.Context, req *cloud.FetchChunksRe
 			return err
 		}
 		n := 0
-		for _, c := range batch {
+		for _, c := range batch.Chunks {
 			n += len(c)
 		}
-		s.metrics.chunks.Add(float64(len(batch)))
+		s.metrics.chunks.Add(float64(len(batch.Chunks)))
 		s.metrics.bytes.Add(float64(n))
 		if err := stream.Conn().Send(&fetched{batch}); err != nil {
 			return err
