@@ -120,9 +120,11 @@ type decoded struct {
 type tailDecoder struct {
 	name  string
 	wants func(c *mcapfile.Channel) bool
-	// run gets the last message, in file order, of each channel it wanted and
-	// that had any, by channel id.
+	// run gets the last whole message, in file order and whatever the time range,
+	// of each channel it wanted and that has one, by channel id.
 	run func(s *scan, last []lastMessage, emit func(*chunk.Chunk))
+	// whole tells whether a message can be used.
+	whole func(data []byte) bool
 }
 
 type lastMessage struct {
@@ -131,7 +133,7 @@ type lastMessage struct {
 }
 
 var tailDecoders = []tailDecoder{
-	{"urdf", wantsRobotDescription, decodeRobotDescriptions},
+	{"urdf", wantsRobotDescription, decodeRobotDescriptions, isCDRString},
 }
 
 // output takes the rows of a batch and makes chunks of them. Its methods report

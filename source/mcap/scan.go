@@ -26,17 +26,15 @@ type scan struct {
 	report *report
 	fatal  atomic.Pointer[error] // first loss with Options.Strict
 
-	channels []*channelState   // by id, nil if not read
-	ordered  []*channelState   // in the order of output within an MCAP chunk
-	tails    map[uint16]bool   // channels whose last message is kept
-	last     map[uint16][]byte // those messages
+	channels []*channelState // by id, nil if not read
+	ordered  []*channelState // in the order of output within an MCAP chunk
 }
 
 // channelState is a channel that is read.
 type channelState struct {
 	channel *mcapfile.Channel
 	entity  chunk.EntityPath
-	decoder channelDecoder // nil if only kept for a tail decoder
+	decoder channelDecoder
 	rank    int
 	slot    int // position in scan.ordered
 }
@@ -77,36 +75,16 @@ func (s *scan) run(ctx context.Context, yield func(*chunk.Chunk, error) bool) {
 		for _, c := range r.chunks {
 			emit(c)
 		}
-		for id, data := range r.last {
-			s.last[id] = data
-		}
 		return !failed(r.err)
 	})
 	if failed(err) {
 		return
 	}
-	for _, d := range tailDecoders {
-		if !s.selected(d.name) {
-			continue
-		}
-		var last []lastMessage
-		for _, c := range s.file.Channels {
-			if data, ok := s.last[c.ID]; ok && d.wants(c) {
-				last = append(last, lastMessage{c, data})
-			}
-		}
-		if len(last) > 0 {
-			d.run(s, last, emit)
-			if failed(nil) {
-				return
-			}
-		}
-	}
+	failed(s.runTails(ctx, emit))
 }
 
 // choose finds a decoder for each channel of a selected topic that has messages.
 func (s *scan) choose() error {
-	s.tails, s.last = map[uint16]bool{}, map[uint16][]byte{}
 	for _, c := range s.file.Channels {
 		if !s.wants(c) {
 			continue
@@ -117,12 +95,7 @@ func (s *scan) choose() error {
 			return fmt.Errorf("topic %s: %w", c.Topic, err)
 		}
 		s.report.channel(c, name)
-		for _, d := range tailDecoders {
-			if s.selected(d.name) && d.wants(c) {
-				s.tails[c.ID] = true
-			}
-		}
-		if state.decoder == nil && !s.tails[c.ID] {
+		if state.decoder == nil {
 			continue
 		}
 		for int(c.ID) >= len(s.channels) {
@@ -195,7 +168,6 @@ func (s *scan) assign(state *channelState) (name string, err error) {
 // result is what a block became.
 type result struct {
 	chunks []*chunk.Chunk
-	last   map[uint16][]byte
 	err    error
 }
 
@@ -348,15 +320,7 @@ func (w *worker) decode(b *mcapfile.Block) (r result) {
 	for i := range w.messages {
 		m := &w.messages[i]
 		state := s.channels[m.ChannelID]
-		if s.tails[m.ChannelID] {
-			if r.last == nil {
-				r.last = map[uint16][]byte{}
-			}
-			r.last[m.ChannelID] = append([]byte(nil), m.Data...)
-		}
-		if state.decoder != nil {
-			w.add(state, m)
-		}
+		w.add(state, m)
 	}
 	for slot, state := range s.ordered {
 		o := &w.open[slot]

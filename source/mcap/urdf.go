@@ -61,6 +61,11 @@ func cdrString(b []byte) (string, error) {
 	return string(bytes.TrimRight(b[8:8+n], "\x00")), nil
 }
 
+func isCDRString(b []byte) bool {
+	_, err := cdrString(b)
+	return err == nil
+}
+
 // robotWriter emits the chunks of a robot.
 type robotWriter struct {
 	s       *scan
