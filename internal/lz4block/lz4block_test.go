@@ -31,7 +31,7 @@ func check(t *testing.T, c *Compressor, src []byte) {
 func TestCompress(t *testing.T) {
 	var c Compressor
 	r := rand.New(rand.NewPCG(1, 2))
-	for n := range 300 {
+	for n := range 100 {
 		for _, symbols := range []int{1, 2, 4, 256} {
 			b := make([]byte, n)
 			for i := range b {
@@ -40,7 +40,7 @@ func TestCompress(t *testing.T) {
 			check(t, &c, b)
 		}
 	}
-	for range 200 {
+	for range 10 {
 		// Copies of earlier pieces at all distances, with noise between.
 		b := make([]byte, 0, 300_000)
 		for len(b) < cap(b)-70_000 {

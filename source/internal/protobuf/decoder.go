@@ -28,11 +28,12 @@ type Decoder struct {
 	hint   columnar.Hint
 
 	cells, bytes int // of the batch
+	free         int // cells that need no justification
 }
 
 // NewDecoder makes a decoder with an empty column.
 func (l *Layout) NewDecoder() *Decoder {
-	d := &Decoder{layout: l, column: l.newColumn()}
+	d := &Decoder{layout: l, column: l.newColumn(), free: freeCells}
 	d.root = d.plan(l.root, d.column)
 	return d
 }
@@ -82,7 +83,7 @@ func (d *Decoder) Finish() arrow.ArrayData {
 
 // spend counts values towards what the bytes of the batch justify.
 func (d *Decoder) spend(cells int) error {
-	if d.cells += cells; d.cells > freeCells && d.cells-freeCells > cellsPerByte*d.bytes {
+	if d.cells += cells; d.cells > d.free && d.cells-d.free > cellsPerByte*d.bytes {
 		return ErrTooLarge
 	}
 	return nil

@@ -278,7 +278,8 @@ func TestTooManyValues(t *testing.T) {
 	}
 	f.MessageType = append(f.MessageType, wide, message("Bomb", "repeated w 1 .t.Wide"))
 	d := testDecoder(t, testSet(f), "t.Bomb")
-	if err := d.Append(bytes.Repeat(sub(1), 1<<16)); !errors.Is(err, ErrTooLarge) {
+	d.free = 1 << 16
+	if err := d.Append(bytes.Repeat(sub(1), 1<<10)); !errors.Is(err, ErrTooLarge) {
 		t.Fatalf("error %v", err)
 	}
 	if err := d.Append(bytes.Repeat(sub(1), 8)); err != nil || d.Len() != 1 {
