@@ -18,7 +18,7 @@ import (
 func newRRDCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		// All of these stream: little is alive at any time, so collect garbage early.
-		PersistentPreRun: func(*cobra.Command, []string) { debug.SetMemoryLimit(64 << 20) },
+		PersistentPreRun: func(*cobra.Command, []string) { debug.SetMemoryLimit(96 << 20) },
 
 		Use:   "rrd",
 		Short: "Look into, check and rewrite recordings",
