@@ -2,6 +2,7 @@ package rrd
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/pierrec/lz4/v4"
@@ -49,15 +50,21 @@ func (b *Buffer) Release() {
 	b.b = nil
 }
 
+func (b *Buffer) grow(n int) {
+	if n > cap(b.b) {
+		payloads.put(b.b)
+		b.b = payloads.get(n)
+	}
+}
+
 // IPC is the Arrow IPC stream of the message: its payload if that is not
 // compressed, else memory of buf, or fresh memory if buf is nil.
 func (m *ArrowMsg) IPC(buf *Buffer) ([]byte, error) {
 	if buf == nil || m.Compression != CompressionLZ4 {
 		return decompress(nil, m.Payload, m.Compression, m.UncompressedSize)
 	}
-	if m.UncompressedSize > uint64(cap(buf.b)) && m.UncompressedSize <= 255*uint64(len(m.Payload)) && m.UncompressedSize <= MaxPayload {
-		payloads.put(buf.b)
-		buf.b = payloads.get(int(m.UncompressedSize))
+	if m.UncompressedSize <= 255*uint64(len(m.Payload)) && m.UncompressedSize <= MaxPayload {
+		buf.grow(int(m.UncompressedSize))
 	}
 	return decompress(buf.b, m.Payload, m.Compression, m.UncompressedSize)
 }
@@ -67,8 +74,8 @@ func (m *ArrowMsg) IPC(buf *Buffer) ([]byte, error) {
 type Decoder struct{ arrow arrowipc.Decoder }
 
 // Chunk decodes the message, migrated to the current form of chunks. The chunk
-// points into the message's payload if that is not compressed, else into buf,
-// or into fresh memory if buf is nil.
+// points into buf, or into fresh memory if buf is nil; if the payload is not
+// compressed it may point into that.
 func (d *Decoder) Chunk(m *ArrowMsg, buf *Buffer) (*chunk.Chunk, error) {
 	batch, err := d.Batch(m, buf)
 	if err != nil {
@@ -86,11 +93,24 @@ func (d *Decoder) Batch(m *ArrowMsg, buf *Buffer) (arrow.RecordBatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	batch, err := d.arrow.Batch(stream)
+	batch, err := d.arrow.Batch(aligned(stream, buf))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrArrow, err)
 	}
 	return batch, nil
+}
+
+// aligned returns the stream, or a copy if it does not start where its arrays
+// could be used in place: one copy is cheaper than one of each array.
+func aligned(stream []byte, buf *Buffer) []byte {
+	if uintptr(unsafe.Pointer(unsafe.SliceData(stream)))%16 == 0 {
+		return stream
+	}
+	if buf == nil {
+		return append(make([]byte, 0, len(stream)), stream...)
+	}
+	buf.grow(len(stream))
+	return append(buf.b[:0], stream...)
 }
 
 // Schema decodes the message's schema as it was written.

@@ -101,7 +101,7 @@ type task struct {
 	err     error
 	failed  bool
 	done    chan struct{} // closed when decoded; nil if there is nothing to decode
-	payload []byte        // of the message, to be pooled
+	payload []byte        // the buffer of the message, to be pooled
 	buf     Buffer
 	cost    int
 }
@@ -172,9 +172,8 @@ func (p *pipeline) push(m *Message, err error) {
 		p.queue = append(p.queue, &task{err: err, failed: true})
 		return
 	}
-	t := &task{item: Item{Message: *m}, payload: m.Payload, cost: len(m.Payload)}
+	t := &task{item: Item{Message: *m}, payload: m.detach(), cost: len(m.Payload)}
 	t.item.owner = nil
-	m.Detach()
 	if m.Kind == KindArrow && (p.opt.Want == nil || p.opt.Want(&m.Arrow)) {
 		if m.Arrow.Compression == CompressionLZ4 {
 			t.cost += int(min(m.Arrow.UncompressedSize, 255*uint64(len(m.Payload))))
@@ -196,6 +195,10 @@ func (p *pipeline) decode(t *task) {
 		buf = &t.buf
 	}
 	m := &t.item.Message
+	if !p.opt.Reuse && m.Arrow.Compression != CompressionLZ4 {
+		// The chunk is kept, the buffer, which may be far larger, is not.
+		m.Arrow.Payload = append(make([]byte, 0, len(m.Arrow.Payload)), m.Arrow.Payload...)
+	}
 	c, err := p.dec.Chunk(&m.Arrow, buf)
 	if err != nil {
 		t.err = &Error{File: p.opt.Name, Offset: m.Offset, Part: PartChunk, Err: err, Fatal: p.opt.Strict}
@@ -220,10 +223,7 @@ func (p *pipeline) pop() *task {
 
 // recycle pools the buffers of a message that is no longer looked at.
 func (p *pipeline) recycle(t *task) {
-	kept := t.item.Chunk != nil && !p.opt.Reuse
-	if !kept || t.item.Arrow.Compression == CompressionLZ4 {
-		payloads.put(t.payload)
-	}
+	payloads.put(t.payload)
 	t.buf.Release()
 	t.item = Item{}
 }

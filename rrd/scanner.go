@@ -28,11 +28,15 @@ type Message struct {
 func (m *Message) Size() int64 { return MessageHeaderSize + int64(len(m.Payload)) }
 
 // Detach leaves the payload to the caller: it stays valid and is not written to again.
-func (m *Message) Detach() {
+func (m *Message) Detach() { m.detach() }
+
+// detach returns the whole buffer that the payload lies in.
+func (m *Message) detach() (buf []byte) {
 	if m.owner != nil {
-		m.owner.buf = nil
+		buf, m.owner.buf = m.owner.buf, nil
 		m.owner = nil
 	}
+	return buf
 }
 
 // ParseFooter parses the payload of a KindEnd message.
