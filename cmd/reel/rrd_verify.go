@@ -77,7 +77,11 @@ func eachInput(cmd *cobra.Command, paths []string, fn func(name string, r io.Rea
 		if err != nil {
 			return err
 		}
-		err = fn(path, f)
+		if st, statErr := f.Stat(); statErr == nil && st.IsDir() {
+			err = &os.PathError{Op: "read", Path: path, Err: errors.New("is a directory")}
+		} else {
+			err = fn(path, f)
+		}
 		if err := errors.Join(err, f.Close()); err != nil {
 			return err
 		}

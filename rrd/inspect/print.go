@@ -73,7 +73,7 @@ func (p *Printer) Add(ctx context.Context, name string, r io.Reader) (err error)
 		}
 		if err != nil {
 			var e *rrd.Error
-			if !errors.As(err, &e) {
+			if !errors.As(err, &e) || unreadable(err) {
 				return err
 			}
 			if p.o.StopOnError || p.o.Strict {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -62,7 +63,7 @@ func (s *Stats) Add(ctx context.Context, name string, r io.Reader, o StatsOption
 		}
 		if err != nil {
 			var e *rrd.Error
-			if !errors.As(err, &e) || o.Strict {
+			if !errors.As(err, &e) || o.Strict || unreadable(err) {
 				return err
 			}
 			undecompressed := errors.Is(err, rrd.ErrLZ4) || errors.Is(err, rrd.ErrCompression)
@@ -92,6 +93,9 @@ func (s *Stats) Add(ctx context.Context, name string, r io.Reader, o StatsOption
 	}
 	return ctx.Err()
 }
+
+// unreadable reports whether the input itself failed, not what it holds.
+func unreadable(err error) bool { return errors.As(err, new(*fs.PathError)) }
 
 // checkStored refuses payloads that do not say how they are stored, and, where
 // chunks are not decoded, those that do not decompress.
