@@ -45,7 +45,7 @@ The server is any that is compatible with Rerun's; its address is that of --url 
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&f.url, "url", url, "address of the server")
 	flags.StringVar(&f.token, "token", "", "token that lets you in (default: $REDAP_TOKEN)")
-	cmd.AddCommand(f.list(), f.create(), f.register(), f.unregister(), f.segments(), f.schema(), f.remove())
+	cmd.AddCommand(f.list(), f.create(), f.register(), f.unregister(), f.segments(), f.schema(), f.rename(), f.remove())
 	return cmd
 }
 
@@ -326,6 +326,24 @@ func schemaColumns(s *arrow.Schema) []schemaColumn {
 		columns = append(columns, c)
 	}
 	return columns
+}
+
+func (f *catalogFlags) rename() *cobra.Command {
+	return &cobra.Command{
+		Use:     "rename NAME NEW",
+		Short:   "Give a data set another name",
+		Example: "  reel catalog rename lab lab-2026",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.with(cmd, func(ctx context.Context, c *client.Client) error {
+				e, err := c.Entry(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return c.Rename(ctx, e, args[1])
+			})
+		},
+	}
 }
 
 func (f *catalogFlags) remove() *cobra.Command {

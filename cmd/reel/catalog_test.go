@@ -82,7 +82,11 @@ func TestCatalogCommands(t *testing.T) {
 		{"unregister other --layer base", 0, "", ""},
 		{"segments other --format jsonl", 0, "", ""},
 		{"segments nope", 1, "", "not found"},
-		{"rm other", 0, "", ""},
+		{"rename other another", 0, "", ""},
+		{"rename other another", 1, "", "not found"},
+		{"create other", 0, "", ""}, // the old name is free
+		{"rename other another", 1, "", "already exists"},
+		{"rm other another", 0, "", ""},
 		{"rm other", 1, "", "not found"},
 		{"ls --url http://x", 2, "", "rerun+http"},
 	} {

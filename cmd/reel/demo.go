@@ -130,7 +130,9 @@ func (d *demo) run(ctx context.Context) error {
 	}
 
 	d.say("It is being served until you press Ctrl+C. Try, in another terminal:")
-	fmt.Fprintf(d.out, `  reel query %[4]s --index %[3]s --contents '/odom/**' --format jsonl --limit 3
+	fmt.Fprintf(d.out, `  reel catalog segments %[2]s --url %[1]s
+  reel query %[1]s --dataset %[2]s --index %[3]s --contents '/tf/**' --limit 3
+  reel query %[4]s --index %[3]s --contents '/odom/**' --format jsonl --limit 3
   reel rrd verify %[4]s
   python -c 'from rerun.catalog import CatalogClient; print(CatalogClient("%[1]s").get_dataset(name="%[2]s").schema())'
 `, url, demoDataset, demoIndex, recording)
