@@ -24,6 +24,7 @@ type running struct {
 	client  *http.Client
 	cloud   cloudconnect.RerunCloudServiceClient
 	stop    func()
+	ended   chan error
 }
 
 func start(t testing.TB, options ...func(*server.Options)) *running {
@@ -47,7 +48,7 @@ func start(t testing.TB, options ...func(*server.Options)) *running {
 	go func() { ended <- server.New(c, opt).Serve(ctx, l) }()
 	transport := &http.Transport{Protocols: new(http.Protocols)}
 	transport.Protocols.SetUnencryptedHTTP2(true)
-	r := &running{catalog: c, base: "http://" + l.Addr().String(), url: "rerun+http://" + l.Addr().String(), client: &http.Client{Transport: transport}, stop: stop}
+	r := &running{catalog: c, base: "http://" + l.Addr().String(), url: "rerun+http://" + l.Addr().String(), client: &http.Client{Transport: transport}, stop: stop, ended: ended}
 	r.cloud = cloudconnect.NewRerunCloudServiceClient(r.client, r.base, connect.WithGRPC())
 	t.Cleanup(func() {
 		stop()
