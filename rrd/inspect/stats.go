@@ -140,7 +140,7 @@ func lz4Start(dst *[8]byte, src []byte) int {
 	n := 0
 	length := func(nibble byte) int {
 		l := int(nibble)
-		for more := nibble == 15; more && len(src) > 0 && l < len(dst); src = src[1:] {
+		for more := nibble == 15; more && len(src) > 0; src = src[1:] {
 			l += int(src[0])
 			more = src[0] == 255
 		}
