@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -51,4 +52,25 @@ With --json each message is a line of its own.`,
 	flags.BoolVar(&o.Strict, "strict", false, "stop at any damage, also at a missing end")
 	addJSONFlag(cmd, &o.JSON)
 	return cmd
+}
+
+// optionalValues are the flags of rrd verify and rrd print that scripts give a value of their own,
+// as in "--footers true".
+var optionalValues = []string{"--check-footers", "--continue-on-error", "--footers", "--full-metadata", "--migrate", "--transposed"}
+
+// joinValues makes such a flag and its value one argument, which is what the flag library reads.
+func joinValues(args []string) []string {
+	if len(args) < 2 || args[0] != "rrd" || args[1] != "verify" && args[1] != "print" {
+		return args
+	}
+	var joined []string
+	for i := 0; i < len(args); i++ {
+		if i+1 < len(args) && slices.Contains(optionalValues, args[i]) && (args[i+1] == "true" || args[i+1] == "false") {
+			joined = append(joined, args[i]+"="+args[i+1])
+			i++
+			continue
+		}
+		joined = append(joined, args[i])
+	}
+	return joined
 }
