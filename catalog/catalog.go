@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/reelhouse/reelhouse/chunk"
+	"github.com/reelhouse/reelhouse/rrd"
 )
 
 // Options are the options of [New].
@@ -37,8 +38,8 @@ type Catalog struct {
 	temp bool // dir is removed by Close
 
 	files   *fileCache
-	codec   codec
-	buffers sync.Pool // of *[]byte that Fetch reads into
+	decoder rrd.Decoder // remembers schemas
+	buffers sync.Pool   // of *[]byte that Fetch reads into
 	ahead   *semaphore.Weighted
 	events  events
 	stage   stage

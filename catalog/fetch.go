@@ -146,6 +146,7 @@ func (c *Catalog) read(r run, buf *[]byte) ([][]byte, error) {
 	}
 	defer c.files.done(rec)
 	batch := make([][]byte, 0, len(r.chunks))
+	var scratch []byte
 	space := (*buf)[:0]
 	if need := spanBytes(r.chunks); cap(space) < need {
 		space = make([]byte, 0, need)
@@ -162,7 +163,7 @@ func (c *Catalog) read(r run, buf *[]byte) ([][]byte, error) {
 		}
 		for _, info := range rest[:n] {
 			at := info.offset - from
-			m, err := c.codec.current(b[at:at+int64(info.size):at+int64(info.size)], &info)
+			m, err := c.current(b[at:at+int64(info.size):at+int64(info.size)], &info, &scratch)
 			if err != nil {
 				return nil, c.explain(rec, f, info.offset, fmt.Errorf("chunk %v: %w", info.id, err))
 			}
@@ -216,15 +217,9 @@ func (c *Catalog) explain(rec *recording, f *os.File, at int64, err error) error
 	return fmt.Errorf("%s: offset %d: %w", rec.path, at, err)
 }
 
-// codec decodes chunks and their schemas. It remembers schemas it has seen.
-type codec struct {
-	chunks  rrd.Decoder
-	schemas arrowipc.Decoder
-}
-
 // current gives an encoded chunk in the form that clients take. The bytes are
 // kept if they are in it.
-func (c *codec) current(b []byte, info *chunkInfo) ([]byte, error) {
+func (c *Catalog) current(b []byte, info *chunkInfo, scratch *[]byte) ([]byte, error) {
 	m, err := rrd.ParseArrowMsg(b)
 	if err != nil {
 		return nil, err
@@ -232,10 +227,10 @@ func (c *codec) current(b []byte, info *chunkInfo) ([]byte, error) {
 	if m.HasChunkID && m.ChunkID != info.id {
 		return nil, fmt.Errorf("%w: chunk %v lies there", rrd.ErrManifest, m.ChunkID)
 	}
-	if m.HasChunkID && m.Compression != rrd.CompressionUnspecified && c.isCurrent(&m) {
+	if m.HasChunkID && m.Compression != rrd.CompressionUnspecified && isCurrent(&m, scratch) {
 		return b, nil
 	}
-	ch, err := c.chunks.Chunk(&m, nil)
+	ch, err := c.decoder.Chunk(&m, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -249,38 +244,39 @@ func (c *codec) current(b []byte, info *chunkInfo) ([]byte, error) {
 	return m.Append(nil), nil
 }
 
-const maxSchemaPrefix = 1 << 20
+const (
+	usualSchema = 2 << 10
+	maxSchema   = 1 << 20
+)
 
 // isCurrent tells whether a chunk was written in the current form. Only the
-// start of the payload, its schema, is looked at.
-func (c *codec) isCurrent(m *rrd.ArrowMsg) bool {
-	var head [8]byte
-	n, ok := payloadPrefix(m, head[:])
-	if !ok || n < len(head) || binary.LittleEndian.Uint32(head[:]) != 0xffffffff {
-		return false
+// start of the payload, its schema, is looked at; scratch is memory for that.
+func isCurrent(m *rrd.ArrowMsg, scratch *[]byte) bool {
+	if m.Compression != rrd.CompressionLZ4 {
+		return hasVersion(m.Payload)
 	}
-	size := int(binary.LittleEndian.Uint32(head[4:])) + len(head)
-	if size < len(head) || size > maxSchemaPrefix {
-		return false
+	for size := usualSchema; size <= maxSchema; {
+		if len(*scratch) < size {
+			*scratch = make([]byte, size)
+		}
+		head := (*scratch)[:size]
+		n, ok := lz4Prefix(head, m.Payload)
+		if !ok || n < 8 || binary.LittleEndian.Uint32(head) != 0xffffffff {
+			return false
+		}
+		need := uint64(binary.LittleEndian.Uint32(head[4:])) + 8
+		if need <= uint64(n) {
+			return hasVersion(head[:n])
+		}
+		if n < size || need > maxSchema {
+			return false
+		}
+		size = int(need)
 	}
-	prefix := make([]byte, size)
-	if n, ok = payloadPrefix(m, prefix); !ok || n < size {
-		return false
-	}
-	s, err := c.schemas.Schema(prefix)
-	if err != nil {
-		return false
-	}
-	md := s.Metadata()
-	v, _ := md.GetValue(chunk.KeyVersion)
-	return v == chunk.Version
+	return false
 }
 
-// payloadPrefix decompresses the start of a payload. n is less than asked for
-// if the payload is shorter.
-func payloadPrefix(m *rrd.ArrowMsg, dst []byte) (n int, ok bool) {
-	if m.Compression != rrd.CompressionLZ4 {
-		return copy(dst, m.Payload), true
-	}
-	return lz4Prefix(dst, m.Payload)
+func hasVersion(stream []byte) bool {
+	v, err := arrowipc.SchemaValue(stream, chunk.KeyVersion)
+	return err == nil && string(v) == chunk.Version
 }

@@ -368,11 +368,11 @@ func (in *Ingest) chunk(ctx context.Context, encoded []byte) error {
 	if err != nil {
 		return refuse(ErrInvalid, "chunk message: %w", err)
 	}
-	ch, err := in.live.catalog.codec.chunks.Chunk(&m, nil)
+	ch, err := in.live.catalog.decoder.Chunk(&m, nil)
 	if err != nil {
 		return refuse(ErrInvalid, "chunk: %w", err)
 	}
-	if m.Compression == rrd.CompressionUnspecified || !in.live.catalog.codec.isCurrent(&m) {
+	if m.Compression == rrd.CompressionUnspecified || !isCurrent(&m, new([]byte)) {
 		store := m.Store
 		if m, err = rrd.EncodeChunk(store, ch, true); err != nil {
 			return err

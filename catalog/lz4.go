@@ -45,9 +45,9 @@ func lz4Prefix(dst, src []byte) (n int, ok bool) {
 			return n, false
 		}
 		match = min(match+4, len(dst)-n)
-		// The source may overlap what is being written.
-		for match > 0 {
-			k := copy(dst[n:n+match], dst[n-back:n])
+		// The source may overlap what is being written: it grows with it.
+		for from := n - back; match > 0; {
+			k := copy(dst[n:n+match], dst[from:n])
 			n += k
 			match -= k
 		}
