@@ -12,6 +12,8 @@ type FormatOptions struct {
 	Width      int  // of the table of rows in terminal cells; 0 means 240, a negative one any
 	Redact     bool // hide ids and version, for comparisons of output
 	FullKeys   bool // keep the prefixes "rerun:" and "sorbet:" of metadata keys
+	FullNames  bool // keep the namespaces of names, such as "rerun.archetypes."
+	MaxChars   int  // of the text of a value; 0 means 100
 	NoRows     bool // show the headers alone
 	Transposed bool // a line for each column: its name and its values, without a header
 }
@@ -56,6 +58,9 @@ func FormatBatch(b arrow.RecordBatch, head []string, o FormatOptions) string {
 		ids, err := RowIDBytes(b.Column(i))
 		isID := err == nil && trimName(f.Name) == trimName(RowIDName)
 		text := newValueText(b.Column(i).DataType())
+		if o.MaxChars > 0 {
+			text.chars = o.MaxChars
+		}
 		for r := range rows {
 			switch {
 			case isID && o.Redact:
@@ -74,7 +79,7 @@ func FormatBatch(b arrow.RecordBatch, head []string, o FormatOptions) string {
 	if o.Transposed {
 		columns := make([][]string, len(fields))
 		for i, f := range fields {
-			columns[i] = []string{trimName(f.Name)}
+			columns[i] = []string{o.name(f.Name)}
 			for r := range rows {
 				columns[i] = append(columns[i], rows[r][i])
 			}
@@ -85,7 +90,7 @@ func FormatBatch(b arrow.RecordBatch, head []string, o FormatOptions) string {
 }
 
 func headerText(f arrow.Field, o FormatOptions) string {
-	lines := []string{trimName(f.Name), "---", "type: " + nullableText(f.Nullable) + TypeText(f.Type)}
+	lines := []string{o.name(f.Name), "---", "type: " + nullableText(f.Nullable) + TypeText(f.Type)}
 	return strings.Join(append(lines, metadataLines(f.Metadata, o)...), "\n")
 }
 
@@ -101,7 +106,7 @@ func metadataLines(md arrow.Metadata, o FormatOptions) []string {
 		if !o.FullKeys {
 			k = strings.TrimPrefix(strings.TrimPrefix(k, "rerun:"), "sorbet:")
 		}
-		keys[i] = k + ": " + trimName(v)
+		keys[i] = k + ": " + o.name(v)
 	}
 	return keys
 }
@@ -110,6 +115,14 @@ func metadataLines(md arrow.Metadata, o FormatOptions) []string {
 var namespaces = [...]string{
 	"rerun.archetypes.", "rerun.blueprint.archetypes.", "rerun.components.", "rerun.blueprint.components.",
 	"rerun.datatypes.", "rerun.blueprint.datatypes.", "rerun.controls.", "rerun.",
+}
+
+// name is a name as it is shown.
+func (o FormatOptions) name(name string) string {
+	if o.FullNames {
+		return name
+	}
+	return trimName(name)
 }
 
 func trimName(name string) string {

@@ -24,13 +24,14 @@ const (
 type valueText struct {
 	zones map[string]*time.Location
 	err   string // stands for every value
+	chars int    // of a text at most, no more than maxValueChars
 }
 
 // ValueText is the text of a row of an array, as [Chunk.Format] shows it.
 func ValueText(a arrow.Array, row int) string { return newValueText(a.DataType()).value(a, row) }
 
 func newValueText(dt arrow.DataType) *valueText {
-	t := &valueText{zones: map[string]*time.Location{}}
+	t := &valueText{zones: map[string]*time.Location{}, chars: maxValueChars}
 	t.loadZones(dt)
 	return t
 }
@@ -74,17 +75,17 @@ func loadZone(name string) *time.Location {
 	return nil
 }
 
-// value is the text of a row, cut to maxValueChars characters.
+// value is the text of a row, cut to as many characters as are shown.
 func (t *valueText) value(a arrow.Array, row int) string {
 	if t.err != "" {
 		return t.err
 	}
 	b := t.append(nil, a, row)
-	if utf8.RuneCount(b) <= maxValueChars {
+	if utf8.RuneCount(b) <= t.chars {
 		return string(b)
 	}
 	end := 0
-	for range maxValueChars - 1 {
+	for range t.chars - 1 {
 		_, n := utf8.DecodeRune(b[end:])
 		end += n
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/reelhouse/reelhouse/internal/testkit"
 )
 
@@ -172,6 +174,37 @@ func TestPeerCompare(t *testing.T) {
 			if have := run(t.Context(), args, strings.NewReader(""), &out, &errs); have != want {
 				t.Errorf("%s: exit code %d, want %d: %s", strings.Join(args, " "), have, want, &errs)
 			}
+		}
+	}
+}
+
+// TestPeerPrint compares tables and footers with the reference's, to the byte but for sizes in memory.
+func TestPeerPrint(t *testing.T) {
+	rerun := testkit.RerunCLI(t)
+	t.Setenv("RERUN_ANALYTICS", "off")
+	dir := filepath.Join(testkit.Golden(t, "rrd"), "cases")
+	for name, flags := range map[string][]string{
+		"images":    {"-v"},
+		"blueprint": {"-vv"},
+		"spatial":   {"-vvv"},
+		"props":     {"-vvv", "--transposed=true"},
+		"static":    {"-vvv", "--full-metadata=true"},
+		"paths":     {"--footers", "true"},
+		"sparse":    {"--footers=true", "--footers-lod", "1"},
+		"unsorted":  {"--footers=true", "--footers-lod=2", "--full-metadata=true"},
+		"multi":     {"--entity", "/a", "-vv", "--transposed=true"},
+	} {
+		args := slices.Concat([]string{"rrd", "print", filepath.Join(dir, name+".rrd")}, flags)
+		want, errs, code := testkit.Run(t, "", rerun, args...)
+		if code != 0 {
+			t.Fatalf("the reference fails: %s", errs)
+		}
+		have, _ := reel(t, 0, args...)
+		for _, s := range []*string{&want, &have} {
+			*s = heapSizes.ReplaceAllString(*s, "$1")
+		}
+		if diff := cmp.Diff(want, have); diff != "" {
+			t.Errorf("%s (-want +have):\n%.3000s", strings.Join(args, " "), diff)
 		}
 	}
 }

@@ -29,7 +29,7 @@ type PrintOptions struct {
 	Footers     bool              // show the footers at the end
 	FootersLOD  int               // 0 places of chunks, 1 also their times, 2 all
 	Transposed  bool              // tables with a line for each column
-	FullKeys    bool              // full metadata keys
+	FullKeys    bool              // full metadata keys and names
 	Raw         bool              // do not migrate
 	JSON        bool              // a line of JSON for each message
 	StopOnError bool              // stop at the first message that cannot be read
@@ -277,7 +277,7 @@ func (p *Printer) printBatch(m *rrd.ArrowMsg, b arrow.RecordBatch, size int64) e
 }
 
 func (p *Printer) format() chunk.FormatOptions {
-	return chunk.FormatOptions{Width: -1, FullKeys: p.o.FullKeys, NoRows: p.o.Verbose < 3, Transposed: p.o.Transposed}
+	return chunk.FormatOptions{Width: -1, FullKeys: p.o.FullKeys, FullNames: p.o.FullKeys, NoRows: p.o.Verbose < 3, Transposed: p.o.Transposed}
 }
 
 // describe reads the metadata of a batch, of any version.
@@ -305,6 +305,9 @@ func describe(b arrow.RecordBatch) described {
 
 // placeColumns is how many columns of a manifest say what and where a chunk is.
 const placeColumns = 7
+
+// footerChars is how much is shown of a value of a manifest: ids in full, the start of paths.
+const footerChars = 32
 
 func (p *Printer) printFooter(f footer) error {
 	b := f.manifest.Batch()
@@ -334,8 +337,7 @@ func (p *Printer) printFooter(f footer) error {
 		return nil
 	}
 	shown := newBatch(fields, columns, b.NumRows())
-	o := p.format()
-	o.NoRows, o.Transposed = false, false
+	o := chunk.FormatOptions{Width: -1, MaxChars: footerChars}
 	_, err := fmt.Fprintln(p.w, chunk.FormatBatch(shown, []string{"source: " + quoted(f.source), "schema_sha_256: " + hash}, o))
 	return err
 }
