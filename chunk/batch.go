@@ -98,12 +98,8 @@ func (c *Chunk) readColumns(b arrow.RecordBatch) error {
 				return err
 			}
 			col.Retain()
-			c.rowIDs = ids
-			if hasKey(f.Metadata, KeySorted) {
-				c.rowsSorted = isTrue(f.Metadata, KeySorted)
-			} else {
-				c.rowsSorted = rowIDsSorted(ids)
-			}
+			// A claim to be sorted is trusted, one of the opposite is not.
+			c.rowIDs, c.rowsSorted = ids, isTrue(f.Metadata, KeySorted) || rowIDsSorted(ids)
 		case IndexColumn:
 			t, err := timeColumn(f, col)
 			if err != nil {
@@ -116,7 +112,7 @@ func (c *Chunk) readColumns(b arrow.RecordBatch) error {
 			}
 			l, ok := col.(*array.List)
 			if !ok {
-				l = wrapEach(col)
+				l = WrapValues(col)
 			}
 			l.Retain()
 			c.components = append(c.components, Component{DescriptorOf(f), l})

@@ -130,7 +130,7 @@ func TestFromRecordBatch(t *testing.T) {
 	if diff := cmp.Diff(want, describe(c.Schema())); diff != "" {
 		t.Error(diff)
 	}
-	if got := c.Component("plain").Values.String(); got != "[[7] [(null)]]" {
+	if got := c.Component("plain").Values.String(); got != "[[7] (null)]" {
 		t.Errorf("wrapped values: %s", got)
 	}
 }

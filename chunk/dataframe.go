@@ -326,8 +326,8 @@ func timeColumn(f arrow.Field, col arrow.Array) (TimeColumn, error) {
 		return TimeColumn{}, fmt.Errorf("timeline %q: %w", name, err)
 	}
 	col.Retain()
-	if hasKey(f.Metadata, KeySorted) {
-		return TimeColumn{Timeline{name, kind}, times, isTrue(f.Metadata, KeySorted)}, nil
+	if isTrue(f.Metadata, KeySorted) {
+		return TimeColumn{Timeline{name, kind}, times, true}, nil
 	}
 	return NewTimeColumn(name, kind, times), nil
 }

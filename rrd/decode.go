@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/pierrec/lz4/v4"
 
 	"github.com/reelhouse/reelhouse/chunk"
@@ -22,8 +23,11 @@ func decompress(dst, payload []byte, c Compression, size uint64) ([]byte, error)
 	default:
 		return nil, fmt.Errorf("%w: %d", ErrCompression, c)
 	}
-	if size == 0 {
-		return nil, nil // the library takes no empty destination
+	if size == 0 { // the library takes no empty destination
+		if len(payload) > 1 || len(payload) == 1 && payload[0] != 0 {
+			return nil, fmt.Errorf("%w: it holds more than the declared 0 bytes", ErrLZ4)
+		}
+		return nil, nil
 	}
 	if size > MaxPayload || size > 255*uint64(len(payload)) {
 		return nil, fmt.Errorf("%w: %d bytes from %d compressed ones", ErrTooLarge, size, len(payload))
@@ -84,8 +88,23 @@ func (d *Decoder) Chunk(m *ArrowMsg, buf *Buffer) (*chunk.Chunk, error) {
 	if batch, err = Migrate(batch); err != nil {
 		return nil, err
 	}
-	return chunk.FromRecordBatch(batch)
+	return chunk.FromRecordBatch(dropSegment(batch))
 }
+
+// dropSegment takes the stamp of a catalog off a chunk that was recorded with it.
+func dropSegment(b arrow.RecordBatch) arrow.RecordBatch {
+	md := b.Schema().Metadata()
+	if md.FindKey(chunk.KeySegmentID) < 0 && md.FindKey(keyPartitionID) < 0 {
+		return b
+	}
+	m := metaOf(md)
+	m.drop(chunk.KeySegmentID)
+	m.drop(keyPartitionID)
+	md = arrow.NewMetadata(m.keys, m.vals)
+	return array.NewRecordBatch(arrow.NewSchema(b.Schema().Fields(), &md), b.Columns(), b.NumRows())
+}
+
+const keyPartitionID = "rerun:partition_id" // the old name of a segment id
 
 // Batch decodes the message as it was written, without migration.
 func (d *Decoder) Batch(m *ArrowMsg, buf *Buffer) (arrow.RecordBatch, error) {

@@ -28,6 +28,7 @@ type goldenCase struct {
 	ReaderError *string `json:"reader_error"`
 	Frames      []goldenFrame
 	Stores      []goldenStore
+	CLI         map[string]struct{ Stderr string }
 }
 
 type goldenFrame struct {
@@ -137,6 +138,9 @@ func TestGoldenRRD(t *testing.T) {
 // checkFrames compares with the naive walk of the golden data as far as both
 // see the same: it knows no errors, and goes on where the format says stop.
 func checkFrames(t *testing.T, path string, c goldenCase) {
+	if len(c.Frames) == 0 {
+		return // it sees nothing where the file does not begin with a header
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -274,6 +278,7 @@ var errorKinds = []struct {
 	text string
 	err  error
 }{
+	{"lz4 error", rrd.ErrLZ4},
 	{"Not an RRD file", rrd.ErrNotRRD},
 	{"old, incompatible Rerun version", rrd.ErrOldMagic},
 	{"Invalid encoding options", rrd.ErrOptions},
@@ -285,7 +290,6 @@ var errorKinds = []struct {
 	{"without footer", rrd.ErrNoFooter},
 	{"unknown MessageHeader kind", rrd.ErrUnknownKind},
 	{"byte maximum", rrd.ErrTooLarge},
-	{"lz4 error", rrd.ErrLZ4},
 	{"Missing chunk ID", chunk.ErrMissingID},
 	{"Missing entity path", chunk.ErrMissingEntity},
 	{"Invalid column order", chunk.ErrColumnOrder},
@@ -430,8 +434,12 @@ func checkChunk(t *testing.T, c *chunk.Chunk, want goldenChunk) {
 			Min, Max   *int64
 			Digest     string
 		}{f.Name, typeText(f.Type), f.Nullable, tl.Sorted, nil, nil, testkit.DigestRRD(b.Column(1 + i))}
-		if lo, hi, ok := tl.Range(); ok {
+		if len(tl.Times) > 0 {
+			lo, hi := slices.Min(tl.Times), slices.Max(tl.Times)
 			entry.Min, entry.Max = &lo, &hi
+			if a, b, ok := tl.Range(); slices.IsSorted(tl.Times) && (!ok || a != lo || b != hi) {
+				t.Errorf("range of %s is %d to %d, want %d to %d", tl.Name, a, b, lo, hi)
+			}
 		}
 		got.Timelines = append(got.Timelines, entry)
 	}

@@ -41,8 +41,9 @@ type Manifest struct {
 	// Hash is the SHA-256 of the sorbet schema as it was stored.
 	Hash [sha256.Size]byte
 
-	batch  arrow.RecordBatch
-	schema *arrow.Schema
+	batch   arrow.RecordBatch
+	schema  *arrow.Schema
+	scanned bool // made by reading the chunks, not from a footer
 
 	entities []chunk.EntityPath
 	ids      []byte

@@ -21,7 +21,8 @@ func (v sorbetVersion) before(o sorbetVersion) bool { return slices.Compare(v[:]
 
 var sorbetCurrent = sorbetVersion{0, 1, 4}
 
-// versionOf reads or guesses the sorbet version of a schema (spec/rrd.md section 6).
+// versionOf reads or guesses the sorbet version of a schema (spec/rrd.md
+// section 6). A text that is no version is taken for the current one.
 func versionOf(md arrow.Metadata) sorbetVersion {
 	text, ok := md.GetValue(chunk.KeyVersion)
 	if !ok {
@@ -31,7 +32,11 @@ func versionOf(md arrow.Metadata) sorbetVersion {
 		return sorbetVersion{0, 0, 1}
 	}
 	var v sorbetVersion
-	for i, part := range strings.SplitN(text, ".", 3) {
+	parts := strings.Split(text, ".")
+	if len(parts) != len(v) {
+		return sorbetCurrent
+	}
+	for i, part := range parts {
 		n, err := strconv.Atoi(part)
 		if err != nil {
 			return sorbetCurrent

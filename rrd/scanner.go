@@ -69,8 +69,10 @@ type Scanner struct {
 	apps   map[appKey]string
 	err    error // sticky: io.EOF or a fatal *Error
 
-	// onlyInfos passes over all payloads but those of store infos.
+	// onlyInfos passes over all payloads but those of store infos. Faults in the
+	// first stream, up to ended, are then fatal.
 	onlyInfos bool
+	ended     bool
 }
 
 type appKey struct {
@@ -231,11 +233,15 @@ func (s *Scanner) readMessage() (ok bool, err error) {
 	h := parseMessageHeader(b)
 	if h.kind > KindActivation {
 		// Streams may be concatenated without an End between them.
-		if s.seek != nil && !bytes.HasPrefix(b, []byte(magic[:3])) {
+		if s.onlyInfos && !s.ended && !bytes.HasPrefix(b, []byte(magic[:3])) {
 			return false, s.fault(s.pos, PartMessageHeader, fmt.Errorf("%w %d", ErrUnknownKind, uint64(h.kind)), true)
 		}
 		s.state = wantHeader
 		return false, nil
+	}
+	if s.ended && (h.len > MaxPayload || int64(h.len) > s.size-s.pos-MessageHeaderSize) {
+		s.err = io.EOF
+		return false, s.note(s.pos, PartMessageHeader, fmt.Errorf("%w: %d bytes", ErrTruncated, h.len))
 	}
 	if h.len > MaxPayload {
 		return false, s.fault(s.pos, PartMessageHeader, fmt.Errorf("%w: %d bytes", ErrTooLarge, h.len), true)
@@ -246,6 +252,7 @@ func (s *Scanner) readMessage() (ok bool, err error) {
 	if h.kind == KindEnd {
 		s.state = wantFooter
 	}
+	s.ended = s.onlyInfos && (s.ended || h.kind == KindEnd && int64(h.len) <= s.size-s.pos)
 	if s.onlyInfos && h.kind != KindStoreInfo {
 		return false, s.skip(int64(h.len))
 	}

@@ -2,6 +2,7 @@ package rrd
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"unicode/utf8"
 
@@ -121,12 +122,12 @@ func parseStoreID(b []byte) (StoreID, error) {
 			if err = wantBytes("application id", b); err == nil {
 				id.Application, err = parseApplication(b)
 			}
+			if err == nil && id.Application == "" {
+				err = fmt.Errorf("%w: the application id is empty", ErrMissingField)
+			}
 		}
 		return err
 	})
-	if err == nil && id.Recording == "" {
-		err = fmt.Errorf("%w: recording id", ErrMissingField)
-	}
 	id.Application = CleanApplicationID(id.Application)
 	return id, err
 }
@@ -236,8 +237,12 @@ func (m *ArrowMsg) parse(b []byte, cache storeCache) error {
 			m.Payload, err = b, wantBytes("payload", b)
 		case 6:
 			if err = wantBytes("chunk id", b); err == nil {
-				m.HasChunkID = true
-				m.ChunkID, err = parseTUID(b)
+				// The id that counts is in the payload: half of one is none.
+				if m.ChunkID, err = parseTUID(b); errors.Is(err, ErrMissingField) {
+					m.ChunkID, err = chunk.TUID{}, nil
+				} else {
+					m.HasChunkID = err == nil
+				}
 			}
 		case 7:
 			m.Static, m.HasStatic, err = v != 0, true, wantVarint("is_static", b)

@@ -119,8 +119,8 @@ func (w *Writer) SetStoreInfo(info StoreInfo) error {
 		return err
 	}
 	info.Store.Application = CleanApplicationID(info.Store.Application)
-	if info.Store.Application == "" || info.Store.Recording == "" {
-		return fmt.Errorf("store info of %v: %w: application or recording id", info.Store, ErrMissingField)
+	if info.Store.Application == "" {
+		return fmt.Errorf("store info of %v: %w: application id", info.Store, ErrMissingField)
 	}
 	if w.known[info.Store] {
 		return nil

@@ -32,6 +32,8 @@ func readable(t *testing.T) []string {
 		for _, s := range c.Stores {
 			ok = ok && s.StreamError == nil
 		}
+		// Columns of another type than their component type says stay so.
+		ok = ok && !strings.Contains(c.CLI["verify"].Stderr, "Failed to deserialize")
 		if ok {
 			paths = append(paths, path)
 		}
@@ -174,8 +176,8 @@ func TestRewriteGolden(t *testing.T) {
 			for _, m := range wantMan {
 				indexed += m.Len()
 			}
-			if indexed != len(want) {
-				return // the stream does not get to all of them
+			if indexed != len(want) || len(wantMan) != len(orig.Stores()) {
+				return // the stream does not get to all of them, or there are several
 			}
 			for name, buf := range map[string]*bytes.Buffer{"rewritten": &decoded, "passed through": &passed} {
 				f, err := rrd.NewFile(bytes.NewReader(buf.Bytes()), int64(buf.Len()), rrd.FileOptions{})
