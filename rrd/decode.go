@@ -30,7 +30,7 @@ func decompress(dst, payload []byte, c Compression, size uint64) ([]byte, error)
 		return nil, nil
 	}
 	if size > MaxPayload || size > 255*uint64(len(payload)) {
-		return nil, fmt.Errorf("%w: %d bytes from %d compressed ones", ErrTooLarge, size, len(payload))
+		return nil, fmt.Errorf("%w: %w: %d bytes from %d compressed ones", ErrLZ4, ErrTooLarge, size, len(payload))
 	}
 	if uint64(cap(dst)) < size {
 		dst = make([]byte, size)
