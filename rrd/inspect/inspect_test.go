@@ -337,18 +337,30 @@ func TestLZ4Start(t *testing.T) {
 		if got := lz4Start(&start, block[:n]); !bytes.Equal(start[:got], data[:min(8, len(data))]) {
 			r.Fatalf("%x of %x", start[:got], data)
 		}
+		if size, ok := lz4Size(block[:n]); !ok || size != len(data) {
+			r.Fatalf("size %d, %t, want %d", size, ok, len(data))
+		}
 	})
 }
 
-func FuzzLZ4Start(f *testing.F) {
+func FuzzLZ4(f *testing.F) {
 	f.Add([]byte{0x80, 1, 2, 3, 4, 5, 6, 7, 8})
 	f.Add([]byte{0xf0, 0xff, 0xff, 0})
 	f.Add([]byte{0x1f, 9, 1, 0, 255, 0})
+	f.Add([]byte{0x14, 9, 1, 0, 0x50, 1, 2, 3, 4, 5})
 	f.Fuzz(func(t *testing.T, block []byte) {
 		var start [8]byte
 		n := lz4Start(&start, block)
+		size, ok := lz4Size(block)
 		whole := make([]byte, 1<<16)
-		if m, err := lz4.UncompressBlock(block, whole); err == nil && m >= 8 && (n != 8 || !bytes.Equal(start[:], whole[:8])) {
+		m, err := lz4.UncompressBlock(block, whole)
+		if err != nil || len(block) == 0 {
+			return
+		}
+		if !ok || size != m {
+			t.Errorf("size %d, %t, want %d", size, ok, m)
+		}
+		if n != min(8, m) || !bytes.Equal(start[:n], whole[:n]) {
 			t.Errorf("%d bytes %x, want %x", n, start, whole[:8])
 		}
 	})

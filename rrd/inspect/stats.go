@@ -55,11 +55,9 @@ func (s *Stats) Add(ctx context.Context, name string, r io.Reader, o StatsOption
 	} else {
 		s.decoded = true
 	}
-	var buf rrd.Buffer
-	defer buf.Release()
 	for item, err := range rrd.Read(ctx, r, opt) {
 		if err == nil && item.Kind == rrd.KindArrow {
-			err = s.checkStored(name, item, &buf, o)
+			err = checkStored(name, item, o)
 		}
 		if err != nil {
 			var e *rrd.Error
@@ -99,7 +97,7 @@ func unreadable(err error) bool { return errors.As(err, new(*fs.PathError)) }
 
 // checkStored refuses payloads that do not say how they are stored, and, where
 // chunks are not decoded, those that do not decompress.
-func (s *Stats) checkStored(name string, item *rrd.Item, buf *rrd.Buffer, o StatsOptions) error {
+func checkStored(name string, item *rrd.Item, o StatsOptions) error {
 	m := &item.Arrow
 	fault := func(err error) error {
 		return &rrd.Error{File: name, Offset: item.Offset, Part: rrd.PartChunk, Err: err}
@@ -107,9 +105,9 @@ func (s *Stats) checkStored(name string, item *rrd.Item, buf *rrd.Buffer, o Stat
 	if m.Compression == rrd.CompressionUnspecified && !o.ContinueOnError {
 		return fault(fmt.Errorf("%w: %d", rrd.ErrCompression, m.Compression))
 	}
-	if o.NoDecode {
-		if _, err := m.IPC(buf); err != nil {
-			return fault(err)
+	if o.NoDecode && m.Compression == rrd.CompressionLZ4 {
+		if n, ok := lz4Size(m.Payload); !ok || uint64(n) > m.UncompressedSize {
+			return fault(rrd.ErrLZ4)
 		}
 	}
 	return nil
@@ -133,42 +131,6 @@ func (s *Stats) addSizes(m *rrd.ArrowMsg) {
 		s.sizes[i] = append(s.sizes[i], n)
 	}
 	s.chunks++
-}
-
-// lz4Start decompresses the first bytes of a block and returns how many there are.
-func lz4Start(dst *[8]byte, src []byte) int {
-	n := 0
-	length := func(nibble byte) int {
-		l := int(nibble)
-		for more := nibble == 15; more && len(src) > 0; src = src[1:] {
-			l += int(src[0])
-			more = src[0] == 255
-		}
-		return l
-	}
-	for len(src) > 0 {
-		token := src[0]
-		src = src[1:]
-		l := length(token >> 4)
-		copied := copy(dst[n:], src[:min(l, len(src))])
-		n += copied
-		if n == len(dst) || len(src) < l+2 {
-			return n
-		}
-		back := int(binary.LittleEndian.Uint16(src[l:]))
-		src = src[l+2:]
-		if back == 0 || back > n {
-			return n
-		}
-		for range length(token&15) + 4 {
-			if n == len(dst) {
-				return n
-			}
-			dst[n] = dst[n-back]
-			n++
-		}
-	}
-	return n
 }
 
 func (s *Stats) addChunk(c *chunk.Chunk) {
