@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -101,9 +102,20 @@ type Client struct {
 // maxMessage is the largest reply in bytes.
 const maxMessage = 1<<32 - 1
 
+const (
+	dialTimeout = 15 * time.Second
+	// pingAfter is how long a connection may be silent before it is tested.
+	pingAfter = 30 * time.Second
+)
+
 // New makes a client. Nothing is sent before the first call.
 func New(u URL, opt Options) *Client {
-	t := &http.Transport{Protocols: new(http.Protocols), TLSClientConfig: opt.TLS}
+	t := &http.Transport{
+		Protocols:       new(http.Protocols),
+		TLSClientConfig: opt.TLS,
+		DialContext:     (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		HTTP2:           &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: dialTimeout},
+	}
 	scheme := "http://"
 	if u.TLS {
 		scheme = "https://"

@@ -100,7 +100,10 @@ func (d *Dataset) Register(ctx context.Context, sources []Source, dup OnDuplicat
 }
 
 // taskPoll is how long a server may take to answer before it is asked again.
-const taskPoll = 30 * time.Second
+const (
+	taskPoll  = 30 * time.Second
+	taskPause = 200 * time.Millisecond // at least, between two such calls
+)
 
 // await waits for the tasks of a registration and notes what failed.
 func (d *Dataset) await(ctx context.Context, all []Registered) error {
@@ -109,6 +112,7 @@ func (d *Dataset) await(ctx context.Context, all []Registered) error {
 		open[r.task] = true
 	}
 	for len(open) > 0 {
+		asked := time.Now()
 		req := &cloud.QueryTasksOnCompletionRequest{Timeout: durationpb.New(taskPoll)}
 		for id := range open {
 			req.Ids = append(req.Ids, &common.TaskId{Id: id})
@@ -124,6 +128,15 @@ func (d *Dataset) await(ctx context.Context, all []Registered) error {
 		}
 		if err := errors.Join(stream.Err(), stream.Close()); err != nil {
 			return err
+		}
+		if len(open) == 0 {
+			break
+		}
+		// A server may answer before the tasks are done and the time is up.
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(taskPause - time.Since(asked)):
 		}
 	}
 	return nil
