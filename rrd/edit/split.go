@@ -53,12 +53,23 @@ func Split(ctx context.Context, path, dir string, o SplitOptions) ([]Part, error
 	} else if !st.IsDir() {
 		return nil, &os.PathError{Op: "split to", Path: dir, Err: errors.New("is not a directory")}
 	}
-	f, err := rrd.Open(path, rrd.FileOptions{Report: o.Report})
+	raw, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	s := splitter{o: o, f: f, cache: map[*piece]*chunk.Chunk{}}
+	defer raw.Close()
+	st, err := raw.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, &os.PathError{Op: "split", Path: path, Err: errors.New("is not a file")}
+	}
+	f, err := rrd.NewFile(raw, st.Size(), rrd.FileOptions{Name: path, Report: o.Report})
+	if err != nil {
+		return nil, err
+	}
+	s := splitter{o: o, f: f, raw: raw, cache: map[*piece]*chunk.Chunk{}}
 	if o.Strict {
 		if err := s.check(ctx, path); err != nil {
 			return nil, err
@@ -113,6 +124,7 @@ func (w window) has(t int64) bool { return (w.first || t >= w.from) && (w.last |
 type splitter struct {
 	o           SplitOptions
 	f           *rrd.File
+	raw         *os.File
 	kind        chunk.TimeKind
 	lo, hi      int64
 	stores      []*splitStore
@@ -329,12 +341,7 @@ func (s *splitter) writePiece(ctx context.Context, w *rrd.Writer, to rrd.StoreID
 	}
 	drops := s.o.DropOthers && to.Kind == rrd.Recording && !p.Static && (p.axis < 0 || len(p.Times) > 1)
 	if whole && p.current && !drops {
-		m, err := s.f.ReadEncoded(p.manifest, p.row)
-		if err != nil {
-			return err
-		}
-		m.Store = to
-		return w.WriteEncoded(m, &p.Entry)
+		return s.copyPiece(w, to, p)
 	}
 	c, err := s.chunk(p)
 	if err != nil {
@@ -350,6 +357,22 @@ func (s *splitter) writePiece(ctx context.Context, w *rrd.Writer, to rrd.StoreID
 		}
 	}
 	return s.writeChunk(ctx, w, to, c)
+}
+
+// copyPiece writes a chunk as it is stored, where it can without its bytes
+// passing through the program.
+func (s *splitter) copyPiece(w *rrd.Writer, to rrd.StoreID, p *piece) error {
+	frame := rrd.Frame{Kind: rrd.KindArrow, Offset: p.Offset - rrd.MessageHeaderSize, Size: int64(p.Size)}
+	if m, at, n, err := s.f.Head(frame); err == nil && m.HasChunkID && m.ChunkID == p.ID {
+		m.Store = to
+		return w.CopyPayload(&m, s.raw, at, n, &p.Entry)
+	}
+	m, err := s.f.ReadEncoded(p.manifest, p.row)
+	if err != nil {
+		return err
+	}
+	m.Store = to
+	return w.WriteEncoded(m, &p.Entry)
 }
 
 func (s *splitter) writeChunk(ctx context.Context, w *rrd.Writer, to rrd.StoreID, c *chunk.Chunk) error {
