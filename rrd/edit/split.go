@@ -36,9 +36,10 @@ type SplitOptions struct {
 // Part is a file that [Split] wrote. It covers [From, To) of the timeline, the
 // first part also what lies before, the last what lies behind.
 type Part struct {
-	Path     string `json:"path"`
-	From, To int64
-	Bytes    int64 `json:"bytes"`
+	Path  string `json:"path"`
+	From  int64  `json:"from"`
+	To    int64  `json:"to"`
+	Bytes int64  `json:"bytes"`
 }
 
 // Split cuts the recordings of a file by times of one timeline into files in

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,7 +26,11 @@ func split(t testing.TB, in []byte, o SplitOptions) ([]string, [][]string, error
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	}()
 	path := filepath.Join(dir, "in.rrd")
 	if err := os.WriteFile(path, in, 0o600); err != nil {
 		t.Fatal(err)
@@ -171,8 +176,10 @@ func TestSplitKeepsRows(t *testing.T) {
 			for _, line := range lines[1:] {
 				f := strings.Fields(line)[2:]
 				for k := 0; k < len(f); k += 2 {
-					var at int64
-					fmt.Sscanf(f[k], "t%d", &at)
+					at, err := strconv.ParseInt(f[k][1:], 10, 64)
+					if err != nil {
+						r.Fatal(err)
+					}
 					if i > 0 && at < cuts[i-1] {
 						continue // state
 					}
