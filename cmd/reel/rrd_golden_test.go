@@ -36,17 +36,23 @@ func TestGoldenRRDCommands(t *testing.T) {
 				t.Fatal(err)
 			}
 			var golden struct {
-				CLI map[string]result `json:"cli"`
+				CLI    map[string]result       `json:"cli"`
+				Frames []struct{ Kind string } `json:"frames"`
 			}
 			if err := json.Unmarshal(b, &golden); err != nil {
 				t.Fatal(err)
 			}
+			kinds := map[string]int{}
+			for _, f := range golden.Frames {
+				kinds[f.Kind]++
+			}
+			concatenated := kinds["StreamHeader"] > 1 && kinds["StreamHeader"] == kinds["StreamFooter"]
 			for command, want := range golden.CLI {
 				args := append([]string{"rrd"}, strings.Fields(command)...)
 				args = append(args, filepath.Join(dir, name+".rrd"))
 				var out, errs bytes.Buffer
 				code := run(t.Context(), args, strings.NewReader(""), &out, &errs)
-				if name == "concat" && command == "verify" {
+				if concatenated && command == "verify" {
 					// Each stream of a concatenation has its own footer, which the
 					// reference does not look for.
 					want.Code = 0

@@ -39,6 +39,7 @@ type Stats struct {
 	component map[string]int
 	sizes     [4][]int64 // of each chunk: stored, uncompressed, schema, data
 	manifests []*rrd.Manifest
+	indexed   bool // a footer named manifests
 }
 
 type entityStats struct {
@@ -106,7 +107,7 @@ func checkStored(name string, item *rrd.Item, o StatsOptions) error {
 		return fault(fmt.Errorf("%w: %d", rrd.ErrCompression, m.Compression))
 	}
 	if o.NoDecode && m.Compression == rrd.CompressionLZ4 {
-		if n, ok := lz4Size(m.Payload); !ok || uint64(n) > m.UncompressedSize {
+		if n, ok := lz4Size(m.Payload); !ok || uint64(n) > m.UncompressedSize || m.UncompressedSize > 255*uint64(len(m.Payload)) {
 			return fault(rrd.ErrLZ4)
 		}
 	}
@@ -188,6 +189,7 @@ func (s *Stats) addFooter(name string, m *rrd.Message, o StatsOptions) {
 		fault(err)
 		return
 	}
+	s.indexed = s.indexed || len(raw) > 0
 	for _, r := range raw {
 		man, err := r.Decode()
 		if err != nil {
@@ -221,6 +223,7 @@ type Summary struct {
 	Data         Sizes `json:"data"`   // uncompressed
 
 	Indexes []ChunkIndex `json:"chunk_indexes"`
+	indexed bool         // there were chunk indexes, if perhaps no good ones
 }
 
 // DecodedSummary is what shows only in decoded chunks.
@@ -283,7 +286,7 @@ const TargetSize = 2 << 20
 
 // Summary sums up what was counted so far.
 func (s *Stats) Summary() *Summary {
-	sum := &Summary{Chunks: s.chunks, Indexes: []ChunkIndex{}}
+	sum := &Summary{Chunks: s.chunks, Indexes: []ChunkIndex{}, indexed: s.indexed}
 	for i, to := range []*Sizes{&sum.Stored, &sum.Uncompressed, &sum.Schema, &sum.Data} {
 		*to = sizesOf(s.sizes[i])
 	}
@@ -307,7 +310,6 @@ func (s *Stats) Summary() *Summary {
 	for _, m := range s.manifests {
 		sum.Indexes = append(sum.Indexes, indexSummary(m))
 	}
-	slices.SortStableFunc(sum.Indexes, func(a, b ChunkIndex) int { return strings.Compare(a.StoreText, b.StoreText) })
 	return sum
 }
 

@@ -59,7 +59,7 @@ func (s *Summary) WriteText(w io.Writer) error {
 		writeUnsorted(&b, d.Unsorted)
 	}
 	section("Chunk index")
-	if len(s.Indexes) == 0 {
+	if !s.indexed {
 		b.WriteString("(none — no chunk index was found)\n")
 	} else {
 		fmt.Fprintf(&b, "num_chunk_indexes = %d (one per recording)\n", len(s.Indexes))
