@@ -118,6 +118,11 @@ func (v *verifier) checkFooter(m *rrd.Message) {
 			v.fault(fmt.Errorf("%s: footer at %d: %w: %s", v.name, m.Offset, ErrManyManifests, man.Store))
 		}
 		stores[man.Store] = true
+		for _, f := range man.Schema().Fields() {
+			if _, ok := f.Metadata.GetValue(chunk.KeyComponent); !ok && chunk.KindOf(f) == chunk.DataColumn {
+				v.fault(fmt.Errorf("%s: manifest of %s: %w: column %q of the schema has no component", v.name, man.Store, rrd.ErrManifest, f.Name))
+			}
+		}
 		for i := range man.Len() {
 			if id, ok := v.at[man.Offset(i)]; !ok || id != man.ID(i) {
 				v.fault(fmt.Errorf("%s: manifest of %s: %w: chunk %s at %d", v.name, man.Store, ErrAlignment, man.ID(i), man.Offset(i)))
