@@ -24,7 +24,8 @@ type job struct {
 func (c config) jobs() []job {
 	out := filepath.Join(c.dir, "out")
 	rrd := func(name string, args ...string) job {
-		// An argument "IN" stands for the input, "COPY" for an equal file, "OUT" for what is written.
+		// An argument "IN" stands for the input, "COPY" for an equal file, "OUT" for what is written,
+		// "DIR" for a folder that is.
 		run := func(program string) func(string) (usage, error) {
 			return func(input string) (usage, error) {
 				if err := os.RemoveAll(out); err != nil {
@@ -39,6 +40,11 @@ func (c config) jobs() []job {
 						a = input + ".copy"
 					case "OUT":
 						a = out
+					case "DIR":
+						a = out
+						if err := os.Mkdir(out, 0o755); err != nil {
+							return usage{}, err
+						}
 					}
 					full = append(full, a)
 				}
@@ -57,7 +63,7 @@ func (c config) jobs() []job {
 		rrd("rrd route", "route", "--recording-id", "other", "-o", "OUT", "IN"),
 		rrd("rrd compare", "compare", "IN", "COPY"),
 		rrd("rrd compare --unordered", "compare", "--unordered", "IN", "COPY"),
-		rrd("rrd split", "split", "--timeline", "frame", "-n", "4", "-o", "OUT", "IN"),
+		rrd("rrd split", "split", "--timeline", "frame", "-n", "4", "-o", "DIR", "IN"),
 		{
 			name:  "decode all chunks",
 			input: c.mixed,
