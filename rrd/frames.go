@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -103,8 +102,7 @@ func (f *File) readFrame(fr *Frame, v Version, apps map[appKey]string) error {
 
 // CopyFrames writes chunks of one store that stand one behind the other in a
 // file, byte for byte, headers included. The entries describe them by their
-// places there. Between files the system copies without the bytes passing
-// through the program; the position of an *os.File moves.
+// places there.
 func (w *Writer) CopyFrames(src io.ReaderAt, store StoreID, entries []Entry) error {
 	if len(entries) == 0 {
 		return w.check()
@@ -196,21 +194,6 @@ const copyBuffer = 1 << 20
 
 // copyRange writes n bytes of src.
 func (w *Writer) copyRange(src io.ReaderAt, offset, n int64) {
-	file, isFile := src.(*os.File)
-	to, canCopy := w.under.(io.ReaderFrom)
-	if isFile && canCopy && n >= writeBuffer/2 && w.flush() == nil {
-		if _, err := file.Seek(offset, io.SeekStart); err == nil {
-			done, err := to.ReadFrom(&io.LimitedReader{R: file, N: n})
-			w.pos += done
-			if err == nil && done < n {
-				err = fmt.Errorf("%w: the source got shorter", ErrTruncated)
-			}
-			if err != nil && w.err == nil {
-				w.err = fmt.Errorf("write recording at byte %d: %w", w.pos, err)
-			}
-			return
-		}
-	}
 	b := payloads.get(int(min(n, copyBuffer)))
 	defer payloads.put(b)
 	for n > 0 && w.err == nil {

@@ -31,7 +31,6 @@ type WriterOptions struct {
 // [Writer.Abort]. It is not safe for concurrent use.
 type Writer struct {
 	w       *bufio.Writer
-	under   io.Writer
 	opt     WriterOptions
 	pos     int64
 	err     error
@@ -67,7 +66,7 @@ func NewWriter(w io.Writer, opt WriterOptions) *Writer {
 	if (opt.Version == Version{}) {
 		opt.Version = CurrentVersion
 	}
-	wr := &Writer{w: bufio.NewWriterSize(w, writeBuffer), under: w, opt: opt, workers: opt.Workers,
+	wr := &Writer{w: bufio.NewWriterSize(w, writeBuffer), opt: opt, workers: opt.Workers,
 		known: map[StoreID]bool{}, builder: map[StoreID]*ManifestBuilder{}}
 	if wr.workers <= 0 {
 		wr.workers = runtime.GOMAXPROCS(0)

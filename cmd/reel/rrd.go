@@ -147,13 +147,6 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom lets the system copy between files.
-func (c *countingWriter) ReadFrom(r io.Reader) (int64, error) {
-	n, err := io.Copy(c.w, r)
-	c.n += n
-	return n, err
-}
-
 func newRRDMergeCommand() *cobra.Command {
 	var f editFlags
 	cmd := &cobra.Command{
