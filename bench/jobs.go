@@ -23,6 +23,12 @@ type job struct {
 
 func (c config) jobs() []job {
 	out := filepath.Join(c.dir, "out")
+	fresh := func(program string, args ...string) (usage, error) {
+		if err := os.RemoveAll(out); err != nil {
+			return usage{}, err
+		}
+		return measure(program, args...)
+	}
 	rrd := func(name string, args ...string) job {
 		// An argument "IN" stands for the input, "COPY" for an equal file, "OUT" for what is written,
 		// "DIR" for a folder that is.
@@ -80,10 +86,10 @@ func (c config) jobs() []job {
 			name:  "MCAP to RRD",
 			input: c.mcap,
 			ours: func(input string) (usage, error) {
-				return measure(c.reel, "convert", input, "-o", out)
+				return fresh(c.reel, "convert", input, "-o", out)
 			},
 			peer: func(input string) (usage, error) {
-				return measure(c.rerun(), "mcap", "convert", input, "-o", out)
+				return fresh(c.rerun(), "mcap", "convert", input, "-o", out)
 			},
 		},
 		c.query("query, 20 entities, own times", "sparse", c.rows, false),

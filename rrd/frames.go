@@ -190,7 +190,7 @@ func (f *File) Head(fr Frame) (m ArrowMsg, offset, n int64, err error) {
 	return m, 0, 0, f.fault(fr.Offset, PartChunk, fmt.Errorf("%w: no payload behind the store id", ErrProtobuf))
 }
 
-const copyBuffer = 1 << 20
+const copyBuffer = 256 << 10
 
 // copyRange writes n bytes of src.
 func (w *Writer) copyRange(src io.ReaderAt, offset, n int64) {
