@@ -99,8 +99,8 @@ func (d *Dataset) Register(ctx context.Context, sources []Source, dup OnDuplicat
 	return all, d.failed("wait for registration", d.await(ctx, all))
 }
 
-// taskPoll is how long a server may take to answer before it is asked again.
 const (
+	// taskPoll is how long a server may take to answer before it is asked again.
 	taskPoll  = 30 * time.Second
 	taskPause = 200 * time.Millisecond // at least, between two such calls
 )

@@ -296,11 +296,11 @@ func similar(a arrow.Array, i int, b arrow.Array, j int) bool {
 	}
 	switch x := a.(type) {
 	case *array.Float16:
-		return close2(float64(x.Value(i).Float32()), float64(b.(*array.Float16).Value(j).Float32()), 1e-3)
+		return nearlyEqual(float64(x.Value(i).Float32()), float64(b.(*array.Float16).Value(j).Float32()), 1e-3)
 	case *array.Float32:
-		return close2(float64(x.Value(i)), float64(b.(*array.Float32).Value(j)), 1e-3)
+		return nearlyEqual(float64(x.Value(i)), float64(b.(*array.Float32).Value(j)), 1e-3)
 	case *array.Float64:
-		return close2(x.Value(i), b.(*array.Float64).Value(j), 1e-8)
+		return nearlyEqual(x.Value(i), b.(*array.Float64).Value(j), 1e-8)
 	case *array.Boolean:
 		return x.Value(i) == b.(*array.Boolean).Value(j)
 	case array.ListLike:
@@ -338,7 +338,7 @@ func similar(a arrow.Array, i int, b arrow.Array, j int) bool {
 	return ok1 == ok2 && bytes.Equal(p, q)
 }
 
-func close2(a, b, epsilon float64) bool {
+func nearlyEqual(a, b, epsilon float64) bool {
 	if a == b || math.IsNaN(a) && math.IsNaN(b) {
 		return true
 	}
